@@ -50,6 +50,8 @@ pub enum OutletRefusal {
     NoSuchSession,
     /// The session has no outlet of this number, or it has ended.
     NoSuchOutlet(String),
+    /// What the session plays is not there any more.
+    Gone(String),
     /// Something that was asked for is not possible.
     Impossible(String),
     /// The configuration does not allow the destination.
@@ -89,6 +91,7 @@ impl OutletRefusal {
             OutletRefusal::NoSuchSession => Problem::no_such_session(),
             OutletRefusal::NoSuchOutlet(detail) => of_no_outlet(detail),
             OutletRefusal::Impossible(detail) => refused(StatusCode::UNPROCESSABLE_ENTITY, detail),
+            OutletRefusal::Gone(detail) => refused(StatusCode::GONE, detail),
             OutletRefusal::NotAllowed(detail) => refused(StatusCode::FORBIDDEN, detail),
             OutletRefusal::Taken(detail) => refused(StatusCode::CONFLICT, detail),
             OutletRefusal::TooMany(detail) => refused(StatusCode::TOO_MANY_REQUESTS, detail),

@@ -3,7 +3,7 @@
 use crate::http::{HttpServer, escaped, of_http, parsed};
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::line::one_line;
-use crate::media::{Media, MediaSession, NotOpened, Refused};
+use crate::media::{FileForm, Media, MediaSession, NotOpened, PouredStream, Refused};
 use crate::server::AskError;
 use crate::times::FileTimes;
 use serde::Deserialize;
@@ -13,8 +13,9 @@ use ureq::Body;
 use ureq::http::Response;
 
 impl Media for HttpServer {
-    fn file_times(&self, title: &str, until: Instant) -> Result<FileTimes, NotOpened> {
-        let path = format!("/api/v1/titles/{}/file-times", escaped(title));
+    fn file_times(&self, title: &str, form: FileForm, until: Instant) -> Result<FileTimes, NotOpened> {
+        let query = if form == FileForm::Ts { "?form=ts" } else { "" };
+        let path = format!("/api/v1/titles/{}/file-times{query}", escaped(title));
         let response = self.asked("GET", &path, None, until)?;
         if response.status().as_u16() == 404 {
             return Err(refusal(&path, response));
@@ -25,9 +26,16 @@ impl Media for HttpServer {
         times.ok_or_else(|| AskError::Unusable(format!("{path}: no file has such times")).into())
     }
 
-    fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
+    fn open(
+        &self,
+        title: &str,
+        form: FileForm,
+        class: &str,
+        until: Instant,
+    ) -> Result<MediaSession, NotOpened> {
         let (title, class) = (escaped(title), escaped(class));
-        let path = format!("/watch/{title}/{title}.mp4?class={class}");
+        let extension = if form == FileForm::Ts { "ts" } else { "mp4" };
+        let path = format!("/watch/{title}/{title}.{extension}?class={class}");
         let response = self.asked("GET", &path, None, until)?;
         if response.status().as_u16() != 307 {
             return Err(refusal(&path, response));
@@ -76,6 +84,18 @@ impl Media for HttpServer {
             status => Err(AskError::Unusable(format!("{path}: status {status}"))),
         }
     }
+
+    fn poured_bps(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError> {
+        self.rate_of_poured(name, until)
+    }
+
+    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
+        self.poured_session(name, class, until)
+    }
+
+    fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened> {
+        self.poured_stream(name, class, until)
+    }
 }
 
 #[derive(Deserialize)]
@@ -97,7 +117,9 @@ fn session_at(location: &str) -> Option<MediaSession> {
     let is_plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.+".contains(&b))
     };
-    let is_file = is_plain(file) && file.ends_with(".mp4") && key.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_file = is_plain(file)
+        && (file.ends_with(".mp4") || file.ends_with(".ts"))
+        && key.bytes().all(|b| b.is_ascii_alphanumeric());
     (is_plain(key) && is_file).then(|| MediaSession { key: key.to_owned(), path: location.to_owned() })
 }
 
@@ -107,11 +129,15 @@ pub(crate) fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
     if !(400..600).contains(&status) {
         return AskError::Unusable(format!("{path}: status {status}")).into();
     }
-    let text = match response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec() {
-        Ok(text) => text,
-        Err(error) => return of_http(error).into(),
-    };
-    let problem: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    match response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec() {
+        Ok(text) => refused(status, &text),
+        Err(error) => of_http(error).into(),
+    }
+}
+
+/// An answer of this status that refuses.
+pub(crate) fn refused(status: u16, text: &[u8]) -> NotOpened {
+    let problem: serde_json::Value = serde_json::from_slice(text).unwrap_or_default();
     let word = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
     let detail = match word("detail") {
         detail if detail.is_empty() => format!("the server answers {status}"),

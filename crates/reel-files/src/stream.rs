@@ -1,15 +1,19 @@
 //! One stream: what may be done with it, and which bytes its reader gets when. Pure: the time is
 //! an argument, and what the server says is told to it.
 
+mod poured;
+
 use crate::branches::{Branches, Progress};
 use crate::command::seconds;
 use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
-use crate::media::MediaSession;
+use crate::media::{FileForm, MediaSession};
 use crate::node::StreamFile;
 use crate::outlets::OutletFacts;
 use crate::pace::Pace;
+use crate::poured::poured_name;
 use crate::problem::Problem;
 use crate::times::FileTimes;
+use poured::Poured;
 use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +39,8 @@ pub struct Stream {
     state: State,
     /// Where the reader is, once it was started.
     place: Option<Place>,
+    /// The form of the file in which that is.
+    form: FileForm,
     /// Where the server plays it, or has played it.
     branches: Branches,
     error: String,
@@ -55,6 +61,8 @@ enum State {
     New,
     Starting,
     Playing(Playing),
+    /// A program pours it.
+    Poured(Poured),
     /// The server plays it into its branches.
     Joined(Joined),
     Paused,
@@ -104,6 +112,8 @@ struct Waiting {
 pub struct Wanted {
     /// The title.
     pub title: Arc<str>,
+    /// The form of its file.
+    pub form: FileForm,
     /// The class.
     pub class: Arc<str>,
 }
@@ -176,6 +186,7 @@ impl Stream {
             position_ns: 0,
             state: State::New,
             place: None,
+            form: FileForm::Mp4,
             branches: Branches::default(),
             error: String::new(),
             refusal: String::new(),
@@ -198,6 +209,8 @@ impl Stream {
         match file {
             StreamFile::Title => self.title.as_deref().unwrap_or_default().to_owned(),
             StreamFile::Class => (*self.class).to_owned(),
+            StreamFile::Rate if let State::Poured(poured) = &self.state => poured.rate_bps.to_string(),
+            StreamFile::Position if self.is_poured() => String::new(),
             StreamFile::Rate => {
                 let of_title = self.place.as_ref().map(|place| place.times.mean_bps());
                 self.rate_bps.or(of_title).map(|rate_bps| rate_bps.to_string()).unwrap_or_default()
@@ -215,7 +228,7 @@ impl Stream {
         match &self.state {
             State::New => "new",
             State::Starting => "starting",
-            State::Playing(_) => "playing",
+            State::Playing(_) | State::Poured(_) => "playing",
             State::Joined(_) => "joined",
             State::Paused => "paused",
             State::Ended => "ended",
@@ -247,7 +260,12 @@ impl Stream {
         self.title.as_ref()
     }
 
-    /// Sets the title, of which there is one.
+    /// Whether its title is the name of a poured stream.
+    fn is_poured(&self) -> bool {
+        self.title.as_deref().and_then(poured_name).is_some()
+    }
+
+    /// Sets the title, of which there is one, or the name of a poured stream.
     ///
     /// # Errors
     /// As [`Stream::may_set`].
@@ -275,7 +293,10 @@ impl Stream {
             State::Starting | State::Joined(_) => {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
             }
-            State::Playing(_) => {}
+            State::Poured(_) if class != self.class => {
+                return Err(Problem::busy("a poured stream plays in its class to its end; `pause` it first"));
+            }
+            State::Playing(_) | State::Poured(_) => {}
             _ => self.class = class,
         }
         Ok(None)
@@ -307,8 +328,12 @@ impl Stream {
     /// # Errors
     /// It is started, or nothing says which title.
     pub fn start(&mut self) -> Result<Wanted, Problem> {
+        self.start_as(FileForm::Mp4)
+    }
+
+    fn start_as(&mut self, form: FileForm) -> Result<Wanted, Problem> {
         match &self.state {
-            State::Starting | State::Playing(_) | State::Joined(_) => {
+            State::Starting | State::Playing(_) | State::Poured(_) | State::Joined(_) => {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
             }
             // From the beginning, as any file that is opened again.
@@ -317,8 +342,12 @@ impl Stream {
         }
         let title =
             self.title.clone().ok_or_else(|| Problem::invalid("write the id of a title to `title` first"))?;
+        if form != self.form {
+            // The same media time in the other file.
+            (self.position_ns, self.place, self.form) = (self.position_ns(), None, form);
+        }
         self.state = State::Starting;
-        Ok(Wanted { title, class: self.class.clone() })
+        Ok(Wanted { title, form, class: self.class.clone() })
     }
 
     /// Whether the title can be started with what is set, before the server is asked to admit it.
@@ -427,7 +456,7 @@ impl Stream {
     /// # Errors
     /// It does not play.
     pub fn pause(&mut self) -> Result<(), Problem> {
-        if !matches!(self.state, State::Playing(_)) {
+        if !matches!(self.state, State::Playing(_) | State::Poured(_)) {
             return Err(Problem::busy(format!("the stream is {}, so it cannot be paused", self.word())));
         }
         self.leave();
@@ -440,6 +469,9 @@ impl Stream {
     /// # Errors
     /// It was not started, or the title is shorter.
     pub fn seek(&mut self, position_ns: u64, now: Instant) -> Result<(), Problem> {
+        if self.is_poured() {
+            return Err(Problem::invalid("a poured stream plays where it is now, and has no other place"));
+        }
         let word = self.word();
         let (State::Playing(_) | State::Paused, Some(place)) = (&self.state, &mut self.place) else {
             return Err(Problem::busy(format!("the stream is {word}; write `position` and start it")));
@@ -459,21 +491,29 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether it has to be started before it is joined. Returns what is wanted then.
+    /// Whether it has to be started before it is joined to a destination. Returns what is wanted
+    /// then.
     ///
     /// # Errors
     /// It is read, or as [`Stream::start`].
-    pub fn start_to_join(&mut self) -> Result<Option<Wanted>, Problem> {
+    pub fn start_to_join(&mut self, to: &str) -> Result<Option<Wanted>, Problem> {
+        let form = FileForm::of_destination(to);
         match &self.state {
             _ if self.has_reader => Err(Problem::busy("`data` is open; a stream is either read or joined")),
+            State::Poured(_) => {
+                Err(Problem::busy("the stream was started to be read; `pause` it first, and join it then"))
+            }
             State::Playing(playing) if playing.changes_to.is_some() => {
                 Err(Problem::busy("the class is being changed"))
             }
+            State::Playing(_) if form != self.form => Err(Problem::busy(
+                "the stream was started as MP4, and this destination takes a transport stream; `pause` it first, and join it then",
+            )),
             State::Playing(_) => Ok(None),
             State::Joined(_) => {
                 Err(Problem::busy("the stream is joined; `split` makes a further branch of it"))
             }
-            _ => self.start().map(Some),
+            _ => self.start_as(form).map(Some),
         }
     }
 
@@ -488,7 +528,17 @@ impl Stream {
         else {
             return Err(Problem::busy(format!("the stream is {word} meanwhile")));
         };
-        let (session, from_byte) = (Arc::clone(&playing.session), Some(place.byte));
+        let (session, from_byte) = (Arc::clone(&playing.session), place.byte);
+        self.begin_joined(session, (to, from_byte), now)
+    }
+
+    /// The first branch of a session that the server is to play.
+    fn begin_joined(
+        &mut self,
+        session: Arc<MediaSession>,
+        (to, from_byte): (&Arc<str>, u64),
+        now: Instant,
+    ) -> Result<Joining, Problem> {
         let mut branches = Branches::default();
         let branch = branches.split()?;
         branches.goes_to(branch, to)?;
@@ -496,7 +546,7 @@ impl Stream {
         // A piece that is under way is not needed.
         self.asked += 1;
         self.state = State::Joined(Joined { session: Arc::clone(&session), look_at: Some(now + LOOK_EVERY) });
-        Ok(Joining { session, to: Arc::clone(to), from_byte, branch })
+        Ok(Joining { session, to: Arc::clone(to), from_byte: Some(from_byte), branch })
     }
 
     /// Makes a further branch, whose destination is written then.
@@ -672,6 +722,17 @@ impl Stream {
             true => Answer::Error(Errno::INTR),
             false => Answer::NotYet(at.min(give_up)),
         };
+        if let State::Poured(poured) = &mut self.state {
+            let gathers_until = poured.gathers_until(put);
+            return match (poured.answer(bytes, put, now), poured.end()) {
+                (Some(answer), _) => answer,
+                (None, Some(how)) => {
+                    self.poured_is_over(how);
+                    self.answer_to(Waiting { bytes, put }, now)
+                }
+                (None, None) => not_yet(gathers_until.unwrap_or(give_up)),
+            };
+        }
         let (playing, place) = match (&mut self.state, &mut self.place) {
             (State::Playing(playing), Some(place)) => (playing, place),
             (State::Ended, _) => return Answer::End,
@@ -720,7 +781,7 @@ impl Stream {
             return Err(Problem::busy("`data` is open; a stream has one reader"));
         }
         let wanted = match self.state {
-            State::Playing(_) => None,
+            State::Playing(_) | State::Poured(_) => None,
             _ => Some(self.start()?),
         };
         self.has_reader = true;

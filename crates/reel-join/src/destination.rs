@@ -6,6 +6,7 @@ use crate::limits::{DESTINATION_BYTES_MAX, NAME_BYTES_MAX};
 use crate::refused::JoinRefused;
 use reel_admit::AddressRange;
 use reel_play::uplink_client;
+use reel_pour::check_name;
 use reel_serve::AllowedClients;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +18,8 @@ use std::sync::Arc;
 pub enum Destination {
     /// A new file of this name in the configured directory.
     File(String),
+    /// A poured stream of this name, from which others read it.
+    Live(String),
     /// An address, reached so.
     To(Carrier, SocketAddr),
 }
@@ -37,6 +40,8 @@ pub enum Carrier {
 pub struct Targets {
     /// The directory of `file:`.
     pub directory: Option<Arc<JoinDirectory>>,
+    /// Whether sessions may be played into poured streams.
+    pub live: bool,
     /// Where connections may be made to.
     pub to: Vec<Target>,
     /// How datagrams to groups leave this machine.
@@ -124,6 +129,10 @@ impl Destination {
         if word == "file" {
             return name_of(rest).map(Destination::File);
         }
+        if word == "live" {
+            check_name(rest)?;
+            return Ok(Destination::Live(rest.to_owned()));
+        }
         let carrier = Carrier::of(word).ok_or_else(unknown)?;
         // Names are not looked up: who answers for them could send the server anywhere.
         rest.parse().map(|address| Destination::To(carrier, address)).map_err(|_| unknown())
@@ -134,15 +143,20 @@ impl Destination {
     /// Whose turn on the uplink is taken by what is sent there; `None` for this machine.
     pub(crate) fn uplink_client(&self) -> Option<IpAddr> {
         match self {
-            Destination::File(_) => None,
+            Destination::File(_) | Destination::Live(_) => None,
             Destination::To(_, address) => uplink_client(address.ip()),
         }
+    }
+
+    /// Whether it takes whole packets of a transport stream, each at its time.
+    pub(crate) fn takes_packets(&self) -> bool {
+        matches!(self, Destination::Live(_)) || self.datagrams_to().is_some()
     }
 
     /// Where datagrams are sent to, if they are.
     pub(crate) fn datagrams_to(&self) -> Option<SocketAddr> {
         match self {
-            Destination::File(_) | Destination::To(Carrier::Tcp, _) => None,
+            Destination::File(_) | Destination::Live(_) | Destination::To(Carrier::Tcp, _) => None,
             Destination::To(Carrier::Udp | Carrier::Rtp, address) => {
                 Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
             }
@@ -154,6 +168,7 @@ impl fmt::Display for Destination {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Destination::File(name) => write!(out, "file:{name}"),
+            Destination::Live(name) => write!(out, "live:{name}"),
             Destination::To(carrier, address) => write!(out, "{}:{address}", carrier.word()),
         }
     }
@@ -162,7 +177,7 @@ impl fmt::Display for Destination {
 impl Targets {
     /// Whether any destination is allowed.
     pub fn are_any(&self) -> bool {
-        self.directory.is_some() || !self.to.is_empty()
+        self.directory.is_some() || self.live || !self.to.is_empty()
     }
 
     /// Whether this address may be sent to so.
@@ -181,6 +196,18 @@ impl Targets {
             what: Destination::To(carrier, address).to_string(),
             help: "write it to the list `to = [\"tcp:ADDRESS:PORT\", \"udp:ADDRESS:PORT\"]` below `[join]` in reel.toml",
         })
+    }
+
+    /// Whether sessions may be played into poured streams.
+    ///
+    /// # Errors
+    /// [`JoinRefused::NotAllowed`].
+    pub(crate) fn check_live(&self) -> Result<(), JoinRefused> {
+        let refused = || JoinRefused::NotAllowed {
+            what: "poured streams as destinations".to_owned(),
+            help: "write `live = true` below `[join]` in reel.toml",
+        };
+        if self.live { Ok(()) } else { Err(refused()) }
     }
 
     /// The directory of files.
@@ -239,6 +266,9 @@ mod tests {
     #[test]
     fn other_words_are_no_destinations() {
         let long = format!("file:{}", "a".repeat(DESTINATION_BYTES_MAX));
+        let live = Destination::parse("live:studio-1").expect("a name");
+        assert_eq!((&live, &*live.to_string()), (&Destination::Live("studio-1".to_owned()), "live:studio-1"));
+        assert!(matches!(Destination::parse("live:a/b"), Err(JoinRefused::Pour(_))));
         let wrong = ["", "file", "copy.mp4", "FILE:a", " file:a", "fd:3", "http://a/", &long];
         let addresses = ["", "127.0.0.1", "localhost:5000", "::1:5000", "127.0.0.1:70000"];
         let wrong_addresses =
@@ -256,6 +286,7 @@ mod tests {
         assert!(!Targets::default().are_any());
         let refused = Targets::default().check(Carrier::Tcp, "127.0.0.1:5000".parse().expect("an address"));
         assert!(matches!(refused, Err(JoinRefused::NotAllowed { .. })));
+        assert!(Targets::default().check_live().is_err());
         let Err(refused) = Targets::default().directory() else { panic!("no directory is configured") };
         assert!(refused.to_string().contains("[join]"), "{refused}");
     }
@@ -273,7 +304,7 @@ mod tests {
         let targets = Targets { to, ..Targets::default() };
         let check = |text: &str| match Destination::parse(text).expect(text) {
             Destination::To(carrier, address) => targets.check(carrier, address),
-            Destination::File(name) => panic!("{name} is a file"),
+            other => panic!("{other} is no address"),
         };
         let to_others = ["tcp:192.0.2.7:5000", "tcp:[::ffff:192.0.2.7]:5000"];
         let to_this = ["tcp:127.0.0.1:5000", "tcp:127.9.9.9:5000", "tcp:[::ffff:127.0.0.1]:5000"];

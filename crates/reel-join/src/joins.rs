@@ -3,15 +3,19 @@
 use crate::destination::{Carrier, Destination, GroupOptions, Targets};
 use crate::framing::Framing;
 use crate::limits::{
-    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, OUTLETS_OF_ALL_MAX, SEND_BUFFER_BYTES,
+    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, JOIN_LEAD_NS, OUTLETS_OF_ALL_MAX,
+    SEND_BUFFER_BYTES,
 };
 use crate::listed::Outlets;
 use crate::outlet::{OutletReport, OutletState, SharedOutlet};
+use crate::packet_times::packet_times;
 use crate::part::Part;
 use crate::refused::JoinRefused;
 use reel_admit::{Session, Sessions};
 use reel_cache::{SessionKey, Units};
-use reel_play::{PlayableTitle, uplink_client};
+use reel_play::{Playable, PlayableTitle, uplink_client};
+use reel_pour::limits::POUR_WORKAHEAD_BYTES_MAX;
+use reel_pour::{PourTerms, PourWriter, Pours};
 use reel_qos::Kind;
 use reel_rt::lock;
 use reel_serve::Waker;
@@ -33,6 +37,7 @@ struct Inner {
     targets: Targets,
     sessions: Arc<Sessions<PlayableTitle>>,
     units: Units,
+    pours: Pours,
     cast_to: CastTo,
     listed: Mutex<HashMap<SessionKey, Outlets>>,
     wanted: Mutex<VecDeque<Wanted>>,
@@ -72,6 +77,7 @@ pub(crate) enum Opened {
     File(Part),
     Tcp(OwnedFd),
     Datagrams(DatagramSocket),
+    Live(PourWriter),
 }
 
 /// A socket for datagrams to one address.
@@ -117,12 +123,14 @@ impl Joins {
         targets: Targets,
         sessions: Arc<Sessions<PlayableTitle>>,
         units: Units,
+        pours: Pours,
         cast_to: impl Fn(SocketAddr) -> Option<String> + Send + Sync + 'static,
     ) -> Joins {
         Joins(Arc::new(Inner {
             targets,
             sessions,
             units,
+            pours,
             cast_to: Box::new(cast_to),
             listed: Mutex::default(),
             wanted: Mutex::default(),
@@ -222,6 +230,11 @@ impl Joins {
         &self.0.counters
     }
 
+    /// What programs pour, and sessions.
+    pub(crate) fn pours(&self) -> &Pours {
+        &self.0.pours
+    }
+
     /// The thread that plays.
     pub(crate) fn played_by(&self, waker: Waker) {
         // A second thread would have other joins.
@@ -267,13 +280,16 @@ impl Joins {
         // Before anything is opened.
         self.may_join(&destination)?;
         let session = self.0.sessions.touch(key, now_ns).ok_or(JoinRefused::NoSuchSession)?;
-        if destination.datagrams_to().is_some() && session.playing().transport().is_none() {
+        if destination.takes_packets() && session.playing().is_poured() {
+            return Err(JoinRefused::PouredByPackets(to.to_owned()));
+        }
+        if destination.takes_packets() && session.playing().transport().is_none() {
             let (to, title) = (to.to_owned(), session.title_id().to_owned());
             return Err(JoinRefused::NoTransportStream { to, title });
         }
         let place = self.place()?;
         let outlet = self.list_outlet(&session, (to, &destination), from, now_ns)?;
-        let begun = self.open_destination(&destination).and_then(|to| {
+        let begun = self.open_destination(&destination, (&session, now_ns)).and_then(|to| {
             let (answer, answered) = sync_channel(1);
             let wanted = Wanted { session, from, outlet: Arc::clone(&outlet), to, place, answer };
             lock(&self.0.wanted).push_back(wanted);
@@ -288,17 +304,27 @@ impl Joins {
     fn may_join(&self, destination: &Destination) -> Result<(), JoinRefused> {
         match destination {
             Destination::File(_) => self.0.targets.directory().map(drop),
+            Destination::Live(_) => self.0.targets.check_live(),
             Destination::To(carrier, address) => self.0.targets.check(*carrier, *address),
         }
     }
 
-    fn open_destination(&self, destination: &Destination) -> Result<Opened, JoinRefused> {
+    fn open_destination(
+        &self,
+        destination: &Destination,
+        (session, now_ns): (&Session<PlayableTitle>, u64),
+    ) -> Result<Opened, JoinRefused> {
         if let Some(to) = destination.datagrams_to() {
             let is_rtp = matches!(destination, Destination::To(Carrier::Rtp, _));
             return datagram_socket(to, is_rtp, &self.0.targets.groups).map(Opened::Datagrams);
         }
         match destination {
             Destination::File(name) => self.0.targets.directory()?.begin(name).map(Opened::File),
+            Destination::Live(name) => {
+                let terms = live_terms(session.playing());
+                let terms = terms.ok_or_else(|| JoinRefused::NoFile(session.title_id().to_owned()))?;
+                Ok(Opened::Live(self.0.pours.begin(name, terms, now_ns)?))
+            }
             Destination::To(_, to) => {
                 let socket = TcpStream::connect_timeout(to, Duration::from_nanos(CONNECT_NS));
                 let no_connection = |error| JoinRefused::NoConnection { to: *to, error };
@@ -396,4 +422,17 @@ fn datagram_socket(
     socket.check(to)?;
     let framing = if is_rtp { Framing::rtp().map_err(JoinRefused::Random)? } else { Framing::plain() };
     Ok(DatagramSocket { socket: socket.socket(), to, framing })
+}
+
+/// What a poured stream of a title declares that is played as a transport stream; `None` for
+/// others. Its viewers have as much ahead as a branch has.
+fn live_terms(playing: &PlayableTitle) -> Option<PourTerms> {
+    let bytes = playing.file()?.body.bytes();
+    let bytes_per_s = packet_times(playing)?.most_bytes_per_s(bytes);
+    Some(PourTerms {
+        bytes_per_s,
+        workahead_bytes: bytes_per_s.min(POUR_WORKAHEAD_BYTES_MAX),
+        delay_ns: JOIN_LEAD_NS,
+        content_type: "video/mp2t".to_owned(),
+    })
 }

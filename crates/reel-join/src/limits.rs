@@ -95,6 +95,10 @@ pub const JOIN_TICK_NS: u64 = SECOND_NS / 50;
 /// How often it is looked whether sessions still exist.
 pub const SESSION_LOOK_NS: u64 = SECOND_NS / 10;
 
+/// How often a chain of a poured stream is given more at once, while its branches take it. After
+/// that it is the turn of others.
+pub const FEEDS_PER_TURN: usize = 8;
+
 /// Threads that write files: a disk is kept busy by two, and one more begins and ends files.
 pub const WRITERS: usize = 3;
 

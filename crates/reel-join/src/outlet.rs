@@ -1,6 +1,7 @@
 //! An outlet of a session, as other threads see it.
 
 use crate::destination::Destination;
+use crate::joins::JoinCounters;
 use reel_rt::lock;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
@@ -43,6 +44,8 @@ pub(crate) struct SharedOutlet {
     pub(crate) uplink_client: Option<IpAddr>,
     /// Where its datagrams go, if it sends such.
     pub(crate) datagrams_to: Option<SocketAddr>,
+    /// It begins with a packet of a transport stream.
+    pub(crate) takes_packets: bool,
     pub(crate) from_byte: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) late_bytes: AtomicU64,
@@ -58,11 +61,22 @@ impl SharedOutlet {
             to,
             uplink_client: destination.uplink_client(),
             datagrams_to: destination.datagrams_to(),
+            takes_packets: destination.takes_packets(),
             from_byte: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),
             state: Mutex::new(OutletState::Joined),
             is_unwanted: AtomicBool::new(false),
+        }
+    }
+
+    /// Its destination took so many bytes, of which so many were late.
+    pub(crate) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
+        for (own, all, bytes) in
+            [(&self.bytes, &counters.bytes, bytes), (&self.late_bytes, &counters.late_bytes, late_bytes)]
+        {
+            own.fetch_add(bytes, Ordering::Relaxed);
+            all.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 

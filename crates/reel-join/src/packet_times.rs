@@ -1,11 +1,14 @@
 //! When each packet of a transport stream is due. Pure.
 
 use crate::tee::NEVER_NS;
+use reel_play::{Playable, PlayableTitle};
 use std::fmt;
 use std::sync::Arc;
 
 /// Bytes of a packet of a transport stream (ISO/IEC 13818-1, section 2.4.3.2).
 pub const PACKET_BYTES: u64 = 188;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// The times of the packets of a transport stream, by the clock of the stream itself.
 ///
@@ -38,6 +41,25 @@ impl PacketTimes {
         self.media_ns(to).saturating_sub(self.media_ns(from))
     }
 
+    /// The most bytes that come in a second, for a stream of so many bytes, over whole stretches.
+    pub fn most_bytes_per_s(&self, bytes: u64) -> u64 {
+        let last_ns = self.media_ns(bytes.saturating_sub(1));
+        let begun = self.stretches.iter().copied().take_while(|(begin, _)| *begin < bytes);
+        let places: Vec<(u64, u64)> = begun.chain([(bytes, last_ns)]).collect();
+        let (mut most, mut to) = (0, 0);
+        for (from, &(begin, begin_ns)) in places.iter().enumerate() {
+            to = to.max(from);
+            while to + 1 < places.len() && places[to].1 < begin_ns.saturating_add(SECOND_NS) {
+                to += 1;
+            }
+            let took_ns = places[to].1.saturating_sub(begin_ns).max(SECOND_NS);
+            let came = u128::from(places[to].0.saturating_sub(begin)) * u128::from(SECOND_NS);
+            // The cast fits: no more than the bytes that there are.
+            most = most.max(came.div_ceil(u128::from(took_ns)) as u64);
+        }
+        most
+    }
+
     /// How long the longest stretch takes that another one follows.
     pub fn longest_stretch_ns(&self) -> u64 {
         self.stretches.windows(2).map(|pair| pair[1].1.saturating_sub(pair[0].1)).max().unwrap_or(0)
@@ -55,6 +77,13 @@ impl PacketTimes {
         let due_ns = epoch_ns + i128::from(self.media_ns(position));
         u64::try_from(due_ns.max(0)).unwrap_or(NEVER_NS).min(NEVER_NS - 1)
     }
+}
+
+/// When the packets of a title are due, if it is played as a transport stream.
+pub(crate) fn packet_times(playing: &PlayableTitle) -> Option<PacketTimes> {
+    let stream = Arc::clone(playing.transport()?);
+    let stretches = Arc::clone(&playing.file()?.times);
+    Some(PacketTimes::new(move |packet| stream.index.time_ns(packet), stretches))
 }
 
 impl fmt::Debug for PacketTimes {
@@ -89,5 +118,18 @@ mod tests {
         assert_eq!(times.longest_stretch_ns(), 2_500_000_000);
         // A stream whose beginning was due before the clock began.
         assert_eq!(times.due_ns(30 * PACKET_BYTES, -1_000_000_000), 2_000_000_000);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_fastest_second() {
+        let packets = |packets: u64| packets * PACKET_BYTES;
+        // The last 25 packets begin within 2.4 seconds.
+        assert_eq!(times().most_bytes_per_s(packets(100)), (packets(250)).div_ceil(24));
+        assert_eq!(times().most_bytes_per_s(packets(3)), packets(3), "shorter than a second");
+        let stretches =
+            [(0, 0), (packets(10), 500_000_000), (packets(40), 1_000_000_000), (packets(50), 2_000_000_000)];
+        let uneven = PacketTimes::new(|_| 3_000_000_000, stretches.into());
+        assert_eq!(uneven.most_bytes_per_s(packets(60)), packets(40), "the first second");
+        assert_eq!(PacketTimes::new(|_| 0, Arc::from([])).most_bytes_per_s(0), 0);
     }
 }

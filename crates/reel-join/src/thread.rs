@@ -3,7 +3,9 @@
 mod chain;
 mod datagrams;
 mod link;
+mod live;
 mod pacing;
+mod poured;
 mod replacing;
 mod sends;
 mod writing;
@@ -13,12 +15,13 @@ use crate::limits::{
     DATAGRAM_AHEAD_NS, JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX,
 };
 use crate::outlet::{OutletState, SharedOutlet};
-use crate::packet_times::PacketTimes;
+use crate::packet_times::packet_times;
 use crate::refused::{JoinRefused, plain};
 use crate::tee::{KeptBy, Tee};
 use chain::{Chain, Sink, SinkTo};
 use datagrams::{Answer, Datagrams, Next};
 use link::{LinkUse, Sent};
+use live::LiveSink;
 use pacing::Pacing;
 use reel_admit::Session;
 use reel_arena::mms::Ending;
@@ -26,7 +29,7 @@ use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{MediaRequest, Playable, PlayableTitle, UplinkGate};
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError, Workers};
-use reel_serve::streams::{Batch, Opening, StreamId, Streams};
+use reel_serve::streams::{Opening, StreamId, Streams};
 use reel_serve::{
     Accepted, FrontEnd, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
     ServeThreads, Step, ThreadsConfig,
@@ -181,10 +184,7 @@ impl JoinThread {
         let begun = id.and_then(|id| {
             let tee = self.streams.outlet_mut(id).ok_or(JoinRefused::Stopping)?;
             let number = outlet.number;
-            Ok((
-                id,
-                if outlet.datagrams_to.is_some() { tee.join_at_packet(number) } else { tee.join(number) },
-            ))
+            Ok((id, if outlet.takes_packets { tee.join_at_packet(number) } else { tee.join(number) }))
         });
         match begun {
             Ok((id, from_byte)) => {
@@ -208,14 +208,12 @@ impl JoinThread {
 
     fn sink_to(&mut self, id: StreamId, outlet: &SharedOutlet, to: Opened) -> SinkTo {
         let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
+        let ahead_ns = self.streams.outlet_mut(id).map_or(DATAGRAM_AHEAD_NS, |tee| tee.datagrams_ahead_ns());
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
             Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),
-            Opened::Datagrams(socket) => {
-                let tee = self.streams.outlet_mut(id);
-                let ahead_ns = tee.map_or(DATAGRAM_AHEAD_NS, |tee| tee.datagrams_ahead_ns());
-                SinkTo::Datagrams(Box::new(Datagrams::new(socket, ahead_ns, link)))
-            }
+            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer, ahead_ns))),
+            Opened::Datagrams(socket) => SinkTo::Datagrams(Box::new(Datagrams::new(socket, ahead_ns, link))),
         }
     }
 
@@ -242,17 +240,17 @@ impl JoinThread {
         if serve.is_draining() {
             return Err(JoinRefused::Stopping);
         }
+        if session.playing().is_poured() {
+            self.has_memory(serve)?;
+            return self.open_poured(serve, session, from_byte);
+        }
         let body = session.playing().file().map(|file| file.body.clone());
         let body = body.ok_or_else(|| JoinRefused::NoFile(session.title_id().to_owned()))?;
         let file_bytes = body.bytes();
         if from_byte > file_bytes {
             return Err(JoinRefused::BeyondEnd(file_bytes));
         }
-        let buffers = serve.engine.units().budget().total();
-        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
-        if self.chains.len() >= chains_max {
-            return Err(JoinRefused::NoMemory(chains_max));
-        }
+        self.has_memory(serve)?;
         let times = packet_times(session.playing());
         let media = MediaRequest::File(from_byte..file_bytes);
         let now_ns = serve.now_ns();
@@ -278,15 +276,22 @@ impl JoinThread {
         Ok(id)
     }
 
+    /// Whether there is memory for another chain.
+    fn has_memory(&self, serve: &Serve<'_>) -> Result<(), JoinRefused> {
+        let buffers = serve.engine.units().budget().total();
+        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
+        if self.chains.len() >= chains_max { Err(JoinRefused::NoMemory(chains_max)) } else { Ok(()) }
+    }
+
     /// Reads what can be read, and has each branch take what was offered to it.
     fn pump(&mut self, serve: &mut Serve<'_>, id: StreamId) {
         if let Some(tee) = self.streams.outlet_mut(id) {
             tee.set_now(serve.now_ns());
         }
         self.replace_idle(id);
-        let Batch { ended, .. } = self.streams.read_send(&[id], serve.engine, serve.now_ns());
+        let ending = self.read(serve, id);
         self.send(serve, id);
-        for (id, ending) in ended {
+        if let Some(ending) = ending {
             self.end(serve, id, ending);
         }
     }
@@ -336,6 +341,11 @@ impl JoinThread {
                         Err(_) => {}
                     }
                 }
+                SinkTo::Live(live) => {
+                    let counted = (&*sink.outlet, self.joins.counters());
+                    let next_ns = live.write_all((tee, number), counted, now_ns);
+                    next_ns.into_iter().for_each(|at_ns| self.pacing.leaves(serve.core, at_ns));
+                }
                 SinkTo::Datagrams(datagrams) => match datagrams.next((tee, number), &whose, now_ns) {
                     Next::Train(train) => self.sends.begin(serve.core, of, Op::Train(train)),
                     Next::At(at_ns) => self.pacing.leaves(serve.core, at_ns),
@@ -358,8 +368,7 @@ impl JoinThread {
         if !self.pacing.has_come(serve.now_ns()) {
             return;
         }
-        let has_datagrams =
-            |chain: &Chain| chain.sinks.values().any(|sink| matches!(sink.to, SinkTo::Datagrams(_)));
+        let has_datagrams = |chain: &Chain| chain.sinks.values().any(|sink| sink.outlet.takes_packets);
         let paced: Vec<_> =
             self.chains.iter().filter_map(|(id, chain)| has_datagrams(chain).then_some(*id)).collect();
         for id in paced {
@@ -498,16 +507,20 @@ impl JoinThread {
 
     /// Ends a chain, and the outlets that it still has.
     fn end(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending) {
-        self.streams.close(&[id], serve.engine, ending);
-        let Some(chain) = self.chains.remove(&id) else { return };
-        for (number, wanted) in chain.replacing {
-            self.refuse(wanted, JoinRefused::NoSuchOutlet(number));
-        }
         let why = match ending {
             Ending::Lost => "stored bytes of the title are lost; the log of the server says which",
             Ending::Stopped => "the server stops",
             _ => "its session has ended",
         };
+        self.end_because(serve, id, ending, why);
+    }
+
+    fn end_because(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending, why: &str) {
+        self.streams.close(&[id], serve.engine, ending);
+        let Some(chain) = self.chains.remove(&id) else { return };
+        for (number, wanted) in chain.replacing {
+            self.refuse(wanted, JoinRefused::NoSuchOutlet(number));
+        }
         for sink in chain.sinks.into_values() {
             self.has_ended(sink, OutletState::Ended(why.to_owned()));
         }
@@ -662,11 +675,4 @@ impl Protocol for JoinThread {
         let Step::Delivery(tag) = step else { return None };
         self.chains.get(&StreamId(tag)).map(|chain| chain.session.title_id().to_owned())
     }
-}
-
-/// When the packets of a title are due, if it is played as a transport stream.
-fn packet_times(playing: &PlayableTitle) -> Option<PacketTimes> {
-    let stream = Arc::clone(playing.transport()?);
-    let stretches = Arc::clone(&playing.file()?.times);
-    Some(PacketTimes::new(move |packet| stream.index.time_ns(packet), stretches))
 }

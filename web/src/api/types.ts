@@ -595,6 +595,12 @@ export interface NewOutlet {
   to: string;
 }
 
+/** A session on a poured stream that is wanted. */
+export interface OpenPouredSession {
+  /** The name of its class; without one, that of streams with deadlines. */
+  class: string | null;
+}
+
 /** What is to be played. */
 export interface OpenSession {
   /** A title's id, or `A+B`: the pictures of title A with the sound of title B. */
@@ -667,6 +673,20 @@ export interface Pour {
 export interface PourList {
   /** By name. */
   pours: Pour[];
+}
+
+/** A session on a poured stream. It is joined to destinations: it has outlets as any session. */
+export interface PouredSession {
+  /** The name of its class. */
+  class: string;
+  /** Seconds without a request or an outlet after which the session ends. */
+  expires_in_s: number;
+  /** The session's secret: a client that knows it may join and end the session. */
+  key: string;
+  /** Where its outlets are. */
+  outlets: string;
+  /** `live/` and the name of the stream. */
+  title: string;
 }
 
 /** The device time that reads cost. */

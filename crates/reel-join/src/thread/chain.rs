@@ -2,15 +2,16 @@
 
 use super::datagrams::Datagrams;
 use super::link::LinkUse;
+use super::live::LiveSink;
 use crate::joins::{JoinCounters, OutletPlace, Wanted};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
 use reel_play::PlayableTitle;
+use reel_serve::Viewing;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The chain of one session.
 pub(super) struct Chain {
@@ -19,6 +20,8 @@ pub(super) struct Chain {
     pub(super) sinks: BTreeMap<u64, Sink>,
     /// What is to take the place of an outlet when that has nothing under way.
     pub(super) replacing: BTreeMap<u64, Wanted>,
+    /// Its place in a stream that a program pours; `None` for a title, and when all has come.
+    pub(super) live: Option<Viewing>,
 }
 
 /// Where the bytes of an outlet go.
@@ -27,6 +30,8 @@ pub(super) enum SinkTo {
     File(Option<Part>),
     /// To a connection, through the uplink unless it ends at this machine.
     Tcp(Arc<OwnedFd>, Option<LinkUse>),
+    /// Into a poured stream.
+    Live(Box<LiveSink>),
     /// To an address, in datagrams.
     Datagrams(Box<Datagrams>),
 }
@@ -40,7 +45,7 @@ pub(super) struct Sink {
 
 impl Chain {
     pub(super) fn new(session: Arc<Session<PlayableTitle>>) -> Self {
-        Self { session, sinks: BTreeMap::new(), replacing: BTreeMap::new() }
+        Self { session, sinks: BTreeMap::new(), replacing: BTreeMap::new(), live: None }
     }
 
     /// Whether its session is still open.
@@ -69,13 +74,7 @@ impl Sink {
 
     /// Its destination took so many bytes, of which so many were late.
     pub(super) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
-        for (own, all, bytes) in [
-            (&self.outlet.bytes, &counters.bytes, bytes),
-            (&self.outlet.late_bytes, &counters.late_bytes, late_bytes),
-        ] {
-            own.fetch_add(bytes, Ordering::Relaxed);
-            all.fetch_add(bytes, Ordering::Relaxed);
-        }
+        self.outlet.sent(bytes, late_bytes, counters);
     }
 
     /// Whether no thread writes its file.
@@ -87,7 +86,7 @@ impl Sink {
     pub(super) fn take_part(&mut self) -> Option<Part> {
         match &mut self.to {
             SinkTo::File(part) => part.take(),
-            SinkTo::Tcp(..) | SinkTo::Datagrams(_) => None,
+            SinkTo::Tcp(..) | SinkTo::Datagrams(_) | SinkTo::Live(_) => None,
         }
     }
 
@@ -96,16 +95,24 @@ impl Sink {
         match &mut self.to {
             SinkTo::Tcp(_, link) => link.as_mut(),
             SinkTo::Datagrams(datagrams) => datagrams.link.as_mut(),
-            SinkTo::File(_) => None,
+            SinkTo::File(_) | SinkTo::Live(_) => None,
         }
     }
 
     /// It has ended. Returns its file, if that is here and not complete. A connection is closed:
     /// what was sent arrives, and nothing waits for it any more.
     pub(super) fn ends(self, how: OutletState) -> Option<Part> {
+        let is_complete = how == OutletState::Complete;
         self.outlet.ends(how);
         match self.to {
             SinkTo::File(part) => part,
+            SinkTo::Live(live) => {
+                // Else the viewers are cut off.
+                if is_complete {
+                    live.complete();
+                }
+                None
+            }
             SinkTo::Datagrams(_) => None,
             SinkTo::Tcp(socket, _) => {
                 // The other end may have closed it before.

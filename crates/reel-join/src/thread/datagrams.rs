@@ -59,18 +59,18 @@ pub(super) enum Answer {
 }
 
 /// What waits for a branch, as datagrams.
-struct Queue {
+pub(super) struct Queue {
     waiting: Waiting,
     times: PacketTimes,
 }
 
 impl Queue {
-    fn of(tee: &Tee, number: u64) -> Option<Queue> {
+    pub(super) fn of(tee: &Tee, number: u64) -> Option<Queue> {
         Some(Queue { waiting: tee.waiting(number)?, times: tee.times()?.clone() })
     }
 
     /// How many there are. Only the last one of all may be shorter than others.
-    fn ready(&self) -> usize {
+    pub(super) fn ready(&self) -> usize {
         let bytes = self.waiting.bytes;
         if self.waiting.is_rest { bytes.div_ceil(PAYLOAD_BYTES) } else { bytes / PAYLOAD_BYTES }
     }
@@ -80,7 +80,7 @@ impl Queue {
     }
 
     /// The first ones.
-    fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram> {
+    pub(super) fn datagrams(&self, count: usize) -> impl Iterator<Item = Datagram> {
         (0..count).map(|datagram| {
             let position = self.position(datagram);
             let later_ns = self.times.between_ns(self.waiting.position, position);
@@ -89,7 +89,7 @@ impl Queue {
         })
     }
 
-    fn bytes_of(&self, datagrams: usize) -> usize {
+    pub(super) fn bytes_of(&self, datagrams: usize) -> usize {
         self.waiting.bytes.min(datagrams * PAYLOAD_BYTES)
     }
 }

@@ -52,7 +52,7 @@ impl JoinThread {
             return self.give_up(wanted.to);
         }
         let Wanted { outlet, to, place, answer, .. } = wanted;
-        let from_byte = tee.hand_over(number, outlet.datagrams_to.is_some());
+        let from_byte = tee.hand_over(number, outlet.takes_packets);
         outlet.from_byte.store(from_byte, Ordering::Relaxed);
         tracing::info!(to = outlet.to, from_byte, "a destination has taken the place of another one");
         let sink = Sink::new(Arc::clone(&outlet), self.sink_to(id, &outlet, to), place);

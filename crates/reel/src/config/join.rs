@@ -14,6 +14,8 @@ use super::ClientsConfig;
 pub(crate) struct JoinSection {
     /// The directory of new files. Not set: no files.
     pub(crate) directory: Option<PathBuf>,
+    /// Whether sessions may be played into poured streams.
+    pub(crate) live: bool,
     /// The addresses that may be sent to.
     pub(crate) to: Vec<String>,
     /// The network interface of datagrams to groups. Not set: that of the routing table.
@@ -27,14 +29,21 @@ pub(crate) struct JoinSection {
 impl Default for JoinSection {
     fn default() -> Self {
         let GroupOptions { interface, ttl } = GroupOptions::default();
-        Self { directory: None, to: Vec::new(), interface, ttl, clients: ClientsConfig::default() }
+        Self {
+            directory: None,
+            live: false,
+            to: Vec::new(),
+            interface,
+            ttl,
+            clients: ClientsConfig::default(),
+        }
     }
 }
 
 impl JoinSection {
     /// Whether any destination is allowed.
     pub(crate) fn is_used(&self) -> bool {
-        self.directory.is_some() || !self.to.is_empty()
+        self.directory.is_some() || self.live || !self.to.is_empty()
     }
 
     /// The addresses that may be sent to.
@@ -47,6 +56,7 @@ impl JoinSection {
         // Checked when the file was read.
         JoinConfig {
             directory: self.directory.clone(),
+            live: self.live,
             to: self.to().unwrap_or_default(),
             groups: GroupOptions { interface: self.interface.clone(), ttl: self.ttl.max(1) },
             clients: self.clients.clients().unwrap_or_default(),

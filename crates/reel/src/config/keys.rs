@@ -50,6 +50,7 @@ pub(super) const KEYS: &[&str] = &[
     "join.clients",
     "join.directory",
     "join.interface",
+    "join.live",
     "join.to",
     "join.ttl",
     "experimental.real_time_priority",

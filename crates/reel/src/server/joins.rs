@@ -10,6 +10,7 @@ use reel_join::{
     GroupOptions, JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState,
     Target, Targets,
 };
+use reel_pour::{PourRefused, Pours};
 use reel_rt::{RtError, now_ns};
 use reel_serve::{AllowedClients, FrontEnd, Parts};
 use reel_volume::Volume;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 pub struct JoinConfig {
     /// The directory of `file:`.
     pub directory: Option<PathBuf>,
+    /// Whether sessions may be played into poured streams.
+    pub live: bool,
     /// The addresses that may be sent to.
     pub to: Vec<Target>,
     /// How datagrams to groups leave this machine.
@@ -48,15 +51,15 @@ pub(super) fn targets(config: &JoinConfig) -> Result<Targets, ServeError> {
         JoinDirectory::open(path).map_err(|source| ServeError::Join { path: path.clone(), source })
     };
     let directory = config.directory.as_ref().map(open).transpose()?;
-    let JoinConfig { to, groups, clients, .. } = config.clone();
-    Ok(Targets { directory, to, groups, clients })
+    let JoinConfig { live, to, groups, clients, .. } = config.clone();
+    Ok(Targets { directory, live, to, groups, clients })
 }
 
 /// The joins of a server, which send nothing to an address that a cast of it sends to.
-pub(super) fn joins_beside(casts: &Casts, parts: &Parts, targets: Targets) -> Joins {
+pub(super) fn joins_beside(casts: &Casts, parts: &Parts, targets: Targets, pours: &Pours) -> Joins {
     let casts = casts.clone();
     let (sessions, units) = (Arc::clone(&parts.sessions), parts.units.clone());
-    Joins::new(targets, sessions, units, move |to| casts.that_sends_to(to))
+    Joins::new(targets, sessions, units, pours.clone(), move |to| casts.that_sends_to(to))
 }
 
 impl BoundJoins {
@@ -124,17 +127,21 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
         JoinRefused::NoSuchOutlet(_) => OutletRefusal::NoSuchOutlet(detail),
+        JoinRefused::NotPoured(_) | JoinRefused::PouredAnew(_) => OutletRefusal::Gone(detail),
         JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_)
         | JoinRefused::BeingWritten(_)
         | JoinRefused::Plays
         | JoinRefused::BeingReplaced(_)
         | JoinRefused::OfCast { .. }
+        | JoinRefused::Pour(PourRefused::Taken(_))
         | JoinRefused::SentTo(_) => OutletRefusal::Taken(detail),
         JoinRefused::TooManyOfSession | JoinRefused::OneOnLink => OutletRefusal::TooMany(detail),
-        JoinRefused::TooMany | JoinRefused::NoMemory(_) | JoinRefused::Stopping | JoinRefused::NoAnswer => {
-            OutletRefusal::Unavailable { detail, retry_after_s }
-        }
+        JoinRefused::Pour(PourRefused::TooMany | PourRefused::NoMemory { .. })
+        | JoinRefused::TooMany
+        | JoinRefused::NoMemory(_)
+        | JoinRefused::Stopping
+        | JoinRefused::NoAnswer => OutletRefusal::Unavailable { detail, retry_after_s },
         JoinRefused::NotAdmitted(refused) => {
             OutletRefusal::NotAdmitted { detail, retry_after_s, refusal: refused.refusal().cloned() }
         }

@@ -1,7 +1,9 @@
 //! Joins: sessions that the server itself plays into destinations.
 
 mod datagrams;
+mod live;
 mod other_machine;
+mod poured;
 mod replacing;
 
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
