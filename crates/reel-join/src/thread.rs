@@ -208,6 +208,7 @@ impl JoinThread {
 
     fn sink_to(&mut self, id: StreamId, outlet: &SharedOutlet, to: Opened) -> SinkTo {
         let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
+        let ahead_ns = self.streams.outlet_mut(id).map_or(DATAGRAM_AHEAD_NS, |tee| tee.datagrams_ahead_ns());
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
             Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),

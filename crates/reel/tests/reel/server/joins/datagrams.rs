@@ -203,7 +203,7 @@ fn a_player_shows_what_is_sent() {
 fn a_further_outlet_begins_with_a_packet() {
     let receiver = Receiver::new();
     let to = format!("udp:{}", receiver.to);
-    let (joining, stream) = joining(GeometryPreset::Ts, 6, from_ref(&to), |_| {});
+    let (joining, stream) = joining(GeometryPreset::Ts, 20, from_ref(&to), |_| {});
     let key = stream_session(&joining.rig, "periodic");
     is_added(&add(&joining.rig, &key, &json!({ "to": "file:rest.ts", "from_byte": 1000 })));
     let added = joining.add(&key, &to);
@@ -249,7 +249,7 @@ fn what_cannot_be_sent_in_datagrams_is_refused() {
     let port = receiver.to.port();
     let broadcast = format!("udp:255.255.255.255:{port}");
     let control = format!("udp:224.0.0.0/24:{port}");
-    let (joining, _) = joining(GeometryPreset::Ts, 6, &[to.clone(), broadcast.clone(), control], |_| {});
+    let (joining, _) = joining(GeometryPreset::Ts, 20, &[to.clone(), broadcast.clone(), control], |_| {});
     let stream = stream_session(&joining.rig, "periodic");
     // A session of another form is told how to open one of this form.
     let film = session_of(&joining.rig, "film", "periodic");

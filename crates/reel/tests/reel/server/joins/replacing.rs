@@ -41,7 +41,7 @@ fn each_destination_begins_where_the_one_before_it_ends() {
         let receiver = Receiver::new();
         let udp = format!("udp:{}", receiver.to);
         let to = [tcp.clone(), udp.clone()];
-        let (joining, stream) = joining(preset, 8, &to, |config| config.driver = driver);
+        let (joining, stream) = joining(preset, 20, &to, |config| config.driver = driver);
         let key = stream_session(&joining.rig, "periodic");
         is_added(&joining.add(&key, "file:first.ts"));
         is_added(&joining.add(&key, "file:beside.ts"));
@@ -108,7 +108,7 @@ fn a_destination_that_reads_nothing_is_replaced() {
 fn what_cannot_take_the_place_leaves_the_outlet_as_it_was() {
     let receiver = Receiver::new();
     let udp = format!("udp:{}", receiver.to);
-    let (joining, stream) = joining(GeometryPreset::Ts, 6, std::slice::from_ref(&udp), |_| {});
+    let (joining, stream) = joining(GeometryPreset::Ts, 20, std::slice::from_ref(&udp), |_| {});
     fs::write(joining.path("there.ts"), b"before").expect("written");
     let key = stream_session(&joining.rig, "periodic");
     is_added(&joining.add(&key, "file:whole.ts"));
