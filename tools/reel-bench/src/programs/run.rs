@@ -262,7 +262,8 @@ fn run_once(case: Case, way: Way, (pace, declared): (&Pace, &Declared), place: &
     }
     match way.is_reel() {
         true => {
-            let declared_mb_per_s = declared.bytes_per_s as f64 / 1e6;
+            let declares = if case == Case::Tap { 0 } else { declared.bytes_per_s };
+            let declared_mb_per_s = declares as f64 / 1e6;
             Ok(Shown { declared_mb_per_s, ..shown(&said, server)? })
         }
         false => shown(&said, Used::default()),
