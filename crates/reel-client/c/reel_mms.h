@@ -100,7 +100,7 @@ enum reel_ending {
 
 /* ---- what is said on the socket ---- */
 
-enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5 };
+enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5, REEL_OP_RESIZE = 6 };
 
 /* Why a stream was not opened, or keeps its class. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
 enum reel_refusal {
@@ -420,6 +420,16 @@ static inline int reel_open(struct reel_client *client, const struct reel_wanted
         }
     }
     return result;
+}
+
+/* Changes how many bytes of each stream of a set are there at most that were not given back, from now on: at least one message, and no more
+ * than a stream begins with (1 MiB). 0, or -1 if the connection failed. */
+static inline int reel_resize(struct reel_client *client, struct reel_stream *const *set, size_t count, uint64_t held_bytes) {
+    for (size_t i = 0; i < count; i++) {
+        struct reel_wanted wanted = {.title = "", .klass = "", .from_bytes = held_bytes};
+        if (set[i] && reel_say_(client, REEL_OP_RESIZE, set[i]->tag, &wanted) != 0) return -1;
+    }
+    return 0;
 }
 
 /* Has a stream continue in another class, by its name; NULL for that of streams with deadlines. It is admitted there, and no byte is lost or

@@ -3,6 +3,7 @@
  *   cc -O2 -std=c11 -o tap tap.c
  *   ./tap reel.sock my-film | ffmpeg -i - ...
  *   ./tap reel.sock my-film=one.mp4 other-film=other.mp4
+ *   ./tap --hold 65536 reel.sock my-film > copy.mp4           holds no more than that of it
  *   ./tap --then aperiodic reel.sock my-film > copy.mp4       begins with deadlines, and continues without
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
@@ -12,13 +13,15 @@
 
 int main(int argc, char **argv) {
     const char *then = NULL, *program = argv[0];
-    if (argc > 2 && strcmp(argv[1], "--then") == 0) {
-        then = argv[2];
+    unsigned long long held_bytes = 0;
+    while (argc > 2 && strncmp(argv[1], "--", 2) == 0) {
+        if (strcmp(argv[1], "--then") == 0) then = argv[2];
+        if (strcmp(argv[1], "--hold") == 0) held_bytes = strtoull(argv[2], NULL, 10);
         argv += 2;
         argc -= 2;
     }
     if (argc < 3 || argc > 2 + TITLES_MAX) {
-        fprintf(stderr, "usage: %s [--then CLASS] SOCKET TITLE[=FILE]...\n", program);
+        fprintf(stderr, "usage: %s [--then CLASS] [--hold BYTES] SOCKET TITLE[=FILE]...\n", program);
         return 2;
     }
     struct reel_client *client = reel_connect(argv[1]);
@@ -41,6 +44,10 @@ int main(int argc, char **argv) {
         }
     }
     if (reel_open(client, wanted, count, streams) != 0) {
+        fprintf(stderr, "%s\n", reel_error(client));
+        return 1;
+    }
+    if (held_bytes > 0 && reel_resize(client, streams, count, held_bytes) != 0) {
         fprintf(stderr, "%s\n", reel_error(client));
         return 1;
     }

@@ -190,6 +190,21 @@ impl Client {
         self.await_answer(name)
     }
 
+    /// Changes how many bytes of each stream of a set are there at most that were not given back,
+    /// from now on: at least one message, and no more than a stream begins with (1 MiB). A program
+    /// that works in small steps leaves the rest with the server.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub fn resize(&mut self, set: &[u64], held_bytes: u64) -> Result<(), ClientError> {
+        for tag in set {
+            if self.streams.contains_key(tag) {
+                self.tell(&Request::Resize { tag: *tag, held_bytes })?;
+            }
+        }
+        Ok(())
+    }
+
     /// Pours a stream: what is put into it is played to others while it comes. Returns the
     /// program's name for it. When the connection ends before [`Client::end_pour`], the stream is
     /// cut off.

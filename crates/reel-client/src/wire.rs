@@ -17,6 +17,7 @@ const CLOSE: u16 = 2;
 const BELL: u16 = 3;
 const CHANGE: u16 = 4;
 const POUR: u16 = 5;
+const RESIZE: u16 = 6;
 
 /// The longest message in either direction.
 pub(crate) const MESSAGE_BYTES_MAX: usize = REQUEST_HEAD_BYTES + TERMS_BYTES + PROGRAM_TEXT_BYTES_MAX;
@@ -45,6 +46,13 @@ pub enum Request {
     /// Pours a stream. Two descriptors come with the message: the memory that the program writes,
     /// and that in which the server records what it has read.
     Pour(PourRequest),
+    /// Changes how much of a stream the program holds at most.
+    Resize {
+        /// The program's name for the stream.
+        tag: u64,
+        /// Bytes that were written to the stream and not given back.
+        held_bytes: u64,
+    },
     /// Has a stream continue in another class.
     Change {
         /// The program's name for the stream.
@@ -195,6 +203,7 @@ impl Request {
             }
             Request::Close { tag } => (CLOSE, *tag, 0, "", ""),
             Request::Bell => (BELL, 0, 0, "", ""),
+            Request::Resize { tag, held_bytes } => (RESIZE, *tag, *held_bytes, "", ""),
             Request::Change { tag, class } => (CHANGE, *tag, 0, "", class.as_str()),
             Request::Pour(pour) => (POUR, pour.tag, 0, pour.name.as_str(), pour.content_type.as_str()),
         };
@@ -244,6 +253,7 @@ impl Request {
                 Ok(Request::Open { tag, from_bytes: u64::from_ne_bytes(field(head, 16)), title, class })
             }
             CLOSE => Ok(Request::Close { tag }),
+            RESIZE => Ok(Request::Resize { tag, held_bytes: u64::from_ne_bytes(field(head, 16)) }),
             BELL => Ok(Request::Bell),
             POUR => {
                 let (name, content_type) = texts()?;
@@ -385,6 +395,7 @@ mod tests {
         let open = (any::<u64>(), any::<u64>(), "[a-z\u{e9}-]{0,40}", "[a-z]{0,20}")
             .prop_map(|(tag, from_bytes, title, class)| Request::Open { tag, from_bytes, title, class });
         let change = (any::<u64>(), "[a-z]{0,20}").prop_map(|(tag, class)| Request::Change { tag, class });
+        let resize = any::<(u64, u64)>().prop_map(|(tag, held_bytes)| Request::Resize { tag, held_bytes });
         let pour = (any::<[u64; 5]>(), "[a-z0-9-]{0,40}", "[a-z/]{0,20}").prop_map(
             |([tag, bytes_per_s, workahead_bytes, delay_ns, producer_bytes], name, content_type)| {
                 Request::Pour(PourRequest {
@@ -401,6 +412,7 @@ mod tests {
         prop_oneof![
             open,
             change,
+            resize,
             pour,
             any::<u64>().prop_map(|tag| Request::Close { tag }),
             Just(Request::Bell)
@@ -469,6 +481,10 @@ mod tests {
             assert!(header.contains(&format!(" REEL_REFUSED_{name} = {number}")), "{name}");
         }
         assert_eq!(RefusalCode::from_number(u16::MAX), RefusalCode::Other);
+        let ops = [("OPEN", OPEN), ("CLOSE", CLOSE), ("BELL", BELL), ("CHANGE", CHANGE)];
+        for (name, op) in ops.into_iter().chain([("POUR", POUR), ("RESIZE", RESIZE)]) {
+            assert!(header.contains(&format!("REEL_OP_{name} = {op}")), "{name}");
+        }
     }
 
     #[test]

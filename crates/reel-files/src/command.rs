@@ -2,6 +2,7 @@
 
 use crate::limits::{CLASS_BYTES_MAX, POSITION_NS_MAX, RATE_BPS_MAX, WRITTEN_BYTES_MAX};
 use crate::node::is_name;
+use crate::poured::poured_name;
 use crate::problem::Problem;
 use std::sync::Arc;
 
@@ -62,9 +63,9 @@ fn stream(text: &str) -> Result<u64, Problem> {
     })
 }
 
-/// The id of a title, or the name of a merged one.
+/// The id of a title, or the name of a merged one or of a poured stream.
 pub(crate) fn title(line: &str) -> Result<Arc<str>, Problem> {
-    match is_name(line) {
+    match is_name(poured_name(line).unwrap_or(line)) {
         true => Ok(line.into()),
         false => Err(Problem::invalid("that is no id of a title; `ls titles` shows them")),
     }

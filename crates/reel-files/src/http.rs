@@ -12,7 +12,7 @@ use ureq::{Agent, AsSendBody, Body};
 pub struct HttpServer {
     agent: Agent,
     /// Without a slash at its end.
-    url: String,
+    pub(crate) url: String,
     rate_bps: u64,
 }
 

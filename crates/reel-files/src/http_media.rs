@@ -3,7 +3,7 @@
 use crate::http::{HttpServer, escaped, of_http, parsed};
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::line::one_line;
-use crate::media::{Media, MediaSession, NotOpened, Refused};
+use crate::media::{Media, MediaSession, NotOpened, PouredStream, Refused};
 use crate::server::AskError;
 use crate::times::FileTimes;
 use serde::Deserialize;
@@ -76,6 +76,14 @@ impl Media for HttpServer {
             status => Err(AskError::Unusable(format!("{path}: status {status}"))),
         }
     }
+
+    fn poured_bps(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError> {
+        self.rate_of_poured(name, until)
+    }
+
+    fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened> {
+        self.poured_stream(name, class, until)
+    }
 }
 
 #[derive(Deserialize)]
@@ -107,11 +115,15 @@ pub(crate) fn refusal(path: &str, mut response: Response<Body>) -> NotOpened {
     if !(400..600).contains(&status) {
         return AskError::Unusable(format!("{path}: status {status}")).into();
     }
-    let text = match response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec() {
-        Ok(text) => text,
-        Err(error) => return of_http(error).into(),
-    };
-    let problem: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    match response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec() {
+        Ok(text) => refused(status, &text),
+        Err(error) => of_http(error).into(),
+    }
+}
+
+/// An answer of this status that refuses.
+pub(crate) fn refused(status: u16, text: &[u8]) -> NotOpened {
+    let problem: serde_json::Value = serde_json::from_slice(text).unwrap_or_default();
     let word = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
     let detail = match word("detail") {
         detail if detail.is_empty() => format!("the server answers {status}"),

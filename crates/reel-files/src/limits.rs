@@ -38,6 +38,18 @@ pub const STREAMS_PER_USER_MAX: usize = 64;
 pub const STREAMS_MAX: usize = 256;
 /// Bytes of a piece of a title that is asked for at once, at most. A stream holds less than two.
 pub const PIECE_BYTES_MAX: u64 = 512 << 10;
+/// Poured streams that are read at once: each has a connection and a thread.
+pub const POURED_MAX: usize = 32;
+/// Bytes of a poured stream that are held for its reader: what a shell that is busy for a quarter
+/// of a second misses of 8 Mb/s. The server holds the rest.
+pub const POURED_BYTES_MAX: usize = 256 << 10;
+/// Bytes of the head of a response: more than a server of this kind writes.
+pub const HEAD_BYTES_MAX: u64 = 16 << 10;
+/// Fields of the head of a response.
+pub const HEAD_FIELDS_MAX: usize = 64;
+/// How long the connection of a poured stream may be silent. A server drops viewers of a stream
+/// that has stood still earlier (`session_idle_s`).
+pub const POURED_SILENCE: Duration = Duration::from_secs(3600);
 /// Branches of a stream that is joined, with those that have ended: as many as a server's session
 /// has outlets.
 pub const BRANCHES_MAX: usize = 8;
@@ -79,6 +91,8 @@ pub const PIECE_TIME: Duration = Duration::from_secs(30);
 pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Threads that ask for pieces: requests for media that are under way at once.
 pub const PIECE_THREADS: usize = 16;
+/// Bytes of a poured stream that are read at once: as much as the server sends of it at once.
+pub const POURED_BLOCK_BYTES: usize = 64 << 10;
 /// How long a stream stays without an open file: longer than a script thinks between two lines.
 pub const UNUSED_TIME: Duration = Duration::from_secs(60);
 /// How long the sessions of all streams may take to end when the tree is unmounted.

@@ -3,6 +3,8 @@
 use crate::outlets::Outlets;
 use crate::server::AskError;
 use crate::times::FileTimes;
+use std::fmt::Debug;
+use std::io::Read;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -38,7 +40,38 @@ pub trait Media: Outlets {
     /// # Errors
     /// The server does not answer, or not as a Reel server.
     fn end(&self, session: &MediaSession, until: Instant) -> Result<(), AskError>;
+
+    /// The rate of a poured stream in bits per second; `None` if no program pours it now.
+    ///
+    /// # Errors
+    /// The server does not answer, or not as a Reel server.
+    fn poured_bps(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError>;
+
+    /// Opens a poured stream, in a class, where it is now. It is admitted, or refused.
+    ///
+    /// # Errors
+    /// As [`Media::open`].
+    fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened>;
 }
+
+/// A poured stream that was opened.
+#[derive(Debug)]
+pub struct PouredStream {
+    /// What comes of it. A read waits for more. It ends if the program has ended the stream, and
+    /// fails otherwise.
+    pub bytes: Box<dyn PouredBytes>,
+    /// Its connection. When this is dropped, the server reserves nothing for it any more, and a
+    /// read that waits ends.
+    pub connection: Box<dyn Connection>,
+}
+
+/// The bytes of a poured stream.
+pub trait PouredBytes: Read + Send + Debug {}
+
+impl<T: Read + Send + Debug> PouredBytes for T {}
+
+/// A connection to a server that ends when this is dropped.
+pub trait Connection: Send + Debug {}
 
 /// A session of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]

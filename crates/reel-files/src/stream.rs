@@ -1,6 +1,8 @@
 //! One stream: what may be done with it, and which bytes its reader gets when. Pure: the time is
 //! an argument, and what the server says is told to it.
 
+mod poured;
+
 use crate::branches::{Branches, Progress};
 use crate::command::seconds;
 use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
@@ -8,8 +10,10 @@ use crate::media::MediaSession;
 use crate::node::StreamFile;
 use crate::outlets::OutletFacts;
 use crate::pace::Pace;
+use crate::poured::poured_name;
 use crate::problem::Problem;
 use crate::times::FileTimes;
+use poured::Poured;
 use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::Arc;
@@ -55,6 +59,8 @@ enum State {
     New,
     Starting,
     Playing(Playing),
+    /// A program pours it.
+    Poured(Poured),
     /// The server plays it into its branches.
     Joined(Joined),
     Paused,
@@ -198,6 +204,8 @@ impl Stream {
         match file {
             StreamFile::Title => self.title.as_deref().unwrap_or_default().to_owned(),
             StreamFile::Class => (*self.class).to_owned(),
+            StreamFile::Rate if let State::Poured(poured) = &self.state => poured.rate_bps.to_string(),
+            StreamFile::Position if self.is_poured() => String::new(),
             StreamFile::Rate => {
                 let of_title = self.place.as_ref().map(|place| place.times.mean_bps());
                 self.rate_bps.or(of_title).map(|rate_bps| rate_bps.to_string()).unwrap_or_default()
@@ -215,7 +223,7 @@ impl Stream {
         match &self.state {
             State::New => "new",
             State::Starting => "starting",
-            State::Playing(_) => "playing",
+            State::Playing(_) | State::Poured(_) => "playing",
             State::Joined(_) => "joined",
             State::Paused => "paused",
             State::Ended => "ended",
@@ -247,7 +255,12 @@ impl Stream {
         self.title.as_ref()
     }
 
-    /// Sets the title, of which there is one.
+    /// Whether its title is the name of a poured stream.
+    fn is_poured(&self) -> bool {
+        self.title.as_deref().and_then(poured_name).is_some()
+    }
+
+    /// Sets the title, of which there is one, or the name of a poured stream.
     ///
     /// # Errors
     /// As [`Stream::may_set`].
@@ -275,7 +288,10 @@ impl Stream {
             State::Starting | State::Joined(_) => {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
             }
-            State::Playing(_) => {}
+            State::Poured(_) if class != self.class => {
+                return Err(Problem::busy("a poured stream plays in its class to its end; `pause` it first"));
+            }
+            State::Playing(_) | State::Poured(_) => {}
             _ => self.class = class,
         }
         Ok(None)
@@ -308,7 +324,7 @@ impl Stream {
     /// It is started, or nothing says which title.
     pub fn start(&mut self) -> Result<Wanted, Problem> {
         match &self.state {
-            State::Starting | State::Playing(_) | State::Joined(_) => {
+            State::Starting | State::Playing(_) | State::Poured(_) | State::Joined(_) => {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
             }
             // From the beginning, as any file that is opened again.
@@ -427,7 +443,7 @@ impl Stream {
     /// # Errors
     /// It does not play.
     pub fn pause(&mut self) -> Result<(), Problem> {
-        if !matches!(self.state, State::Playing(_)) {
+        if !matches!(self.state, State::Playing(_) | State::Poured(_)) {
             return Err(Problem::busy(format!("the stream is {}, so it cannot be paused", self.word())));
         }
         self.leave();
@@ -440,6 +456,9 @@ impl Stream {
     /// # Errors
     /// It was not started, or the title is shorter.
     pub fn seek(&mut self, position_ns: u64, now: Instant) -> Result<(), Problem> {
+        if self.is_poured() {
+            return Err(Problem::invalid("a poured stream plays where it is now, and has no other place"));
+        }
         let word = self.word();
         let (State::Playing(_) | State::Paused, Some(place)) = (&self.state, &mut self.place) else {
             return Err(Problem::busy(format!("the stream is {word}; write `position` and start it")));
@@ -466,6 +485,10 @@ impl Stream {
     pub fn start_to_join(&mut self) -> Result<Option<Wanted>, Problem> {
         match &self.state {
             _ if self.has_reader => Err(Problem::busy("`data` is open; a stream is either read or joined")),
+            _ if self.is_poured() => Err(Problem::new(
+                Errno::OPNOTSUPP,
+                "a poured stream is not joined yet; read `data`, or http://SERVER/live/NAME",
+            )),
             State::Playing(playing) if playing.changes_to.is_some() => {
                 Err(Problem::busy("the class is being changed"))
             }
@@ -672,6 +695,17 @@ impl Stream {
             true => Answer::Error(Errno::INTR),
             false => Answer::NotYet(at.min(give_up)),
         };
+        if let State::Poured(poured) = &mut self.state {
+            let gathers_until = poured.gathers_until(put);
+            return match (poured.answer(bytes, put, now), poured.end()) {
+                (Some(answer), _) => answer,
+                (None, Some(how)) => {
+                    self.poured_is_over(how);
+                    self.answer_to(Waiting { bytes, put }, now)
+                }
+                (None, None) => not_yet(gathers_until.unwrap_or(give_up)),
+            };
+        }
         let (playing, place) = match (&mut self.state, &mut self.place) {
             (State::Playing(playing), Some(place)) => (playing, place),
             (State::Ended, _) => return Answer::End,
@@ -720,7 +754,7 @@ impl Stream {
             return Err(Problem::busy("`data` is open; a stream has one reader"));
         }
         let wanted = match self.state {
-            State::Playing(_) => None,
+            State::Playing(_) | State::Poured(_) => None,
             _ => Some(self.start()?),
         };
         self.has_reader = true;

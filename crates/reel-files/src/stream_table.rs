@@ -1,6 +1,6 @@
 //! All streams of a mount. Pure: the time is an argument.
 
-use crate::limits::{STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME};
+use crate::limits::{POURED_MAX, STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME};
 use crate::media::MediaSession;
 use crate::merged::merged;
 use crate::problem::Problem;
@@ -67,6 +67,20 @@ impl StreamTable {
         let stream = self.stream(pictures)?;
         stream.may_set()?;
         Ok(merged(stream.title().ok_or_else(|| no_title(pictures))?, &of_sound))
+    }
+
+    /// Whether another poured stream may be read.
+    ///
+    /// # Errors
+    /// So many are as may be at once (`EAGAIN`).
+    pub fn check_poured(&self) -> Result<(), Problem> {
+        match self.streams.values().filter(|stream| stream.plays_poured()).count() {
+            POURED_MAX.. => Err(Problem::new(
+                Errno::AGAIN,
+                format!("{POURED_MAX} poured streams are read, the most of a mount; `pause` one"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Closes a stream.

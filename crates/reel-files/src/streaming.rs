@@ -3,11 +3,12 @@
 
 use crate::asking::{Asking, Turn};
 use crate::command::{self, Command};
-use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME};
+use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME, POURED_BLOCK_BYTES};
 use crate::line::one_line;
-use crate::media::{Media, MediaSession, NotOpened, Refused};
+use crate::media::{Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
 use crate::merged::is_merged;
 use crate::node::{BranchFile, Group, Node, StreamFile};
+use crate::poured::poured_name;
 use crate::problem::Problem;
 use crate::server::{AskError, Server};
 use crate::stream::{Answer, ClassChange, Joining, Look, Owner, PieceWanted, Wanted};
@@ -27,6 +28,8 @@ pub(crate) struct Streaming<S> {
     held: Mutex<Held>,
     /// A read, a piece or a change has come.
     changed: Condvar,
+    /// A stream was looked at: the reader of a poured one may have room for more.
+    looked_at: Condvar,
     pieces: Asking,
 }
 
@@ -45,8 +48,8 @@ impl<S: Server + Media> Streaming<S> {
     /// The system gives no thread.
     pub(crate) fn start(server: Arc<S>) -> io::Result<Arc<Streaming<S>>> {
         let pieces = Asking::start("reel-piece", PIECE_THREADS, PIECE_TIME)?;
-        let streaming =
-            Arc::new(Streaming { server, held: Mutex::default(), changed: Condvar::new(), pieces });
+        let (changed, looked_at) = (Condvar::new(), Condvar::new());
+        let streaming = Arc::new(Streaming { server, held: Mutex::default(), changed, looked_at, pieces });
         let clock = Arc::clone(&streaming);
         thread::Builder::new().name("reel-clock".to_owned()).spawn(move || clock.run())?;
         Ok(streaming)
@@ -102,7 +105,7 @@ impl<S: Server + Media> Streaming<S> {
     }
 
     /// `data` is opened. The stream is started if it does not play.
-    pub(crate) fn open_data(&self, number: u64, turn: Turn) -> Result<(), Problem> {
+    pub(crate) fn open_data(self: &Arc<Self>, number: u64, turn: Turn) -> Result<(), Problem> {
         let wanted = {
             let mut held = self.held();
             let stream = held.table.stream(number)?;
@@ -143,7 +146,7 @@ impl<S: Server + Media> Streaming<S> {
 
     /// A line was written to a file of a stream.
     pub(crate) fn write<T: Server>(
-        &self,
+        self: &Arc<Self>,
         (number, file): (u64, StreamFile),
         written: &[u8],
         tree: &Tree<T>,
@@ -158,7 +161,7 @@ impl<S: Server + Media> Streaming<S> {
     }
 
     fn do_line<T: Server>(
-        &self,
+        self: &Arc<Self>,
         (number, file): (u64, StreamFile),
         line: &str,
         tree: &Tree<T>,
@@ -176,6 +179,10 @@ impl<S: Server + Media> Streaming<S> {
                 self.held().table.stream(number)?.may_set()?;
                 if is_merged(&title) {
                     return self.set_merged(number, title, turn);
+                }
+                if let Some(name) = poured_name(&title) {
+                    self.poured_bps(name, turn)?;
+                    return self.held().table.stream(number)?.set_title(title);
                 }
                 if !there_is(Group::Titles, &title)? {
                     return Err(no_title(&title));
@@ -209,7 +216,7 @@ impl<S: Server + Media> Streaming<S> {
         }
     }
 
-    fn command(&self, number: u64, command: Command, turn: Turn) -> Result<(), Problem> {
+    fn command(self: &Arc<Self>, number: u64, command: Command, turn: Turn) -> Result<(), Problem> {
         match command {
             Command::Start => {
                 let wanted = self.held().table.stream(number)?.start()?;
@@ -246,7 +253,10 @@ impl<S: Server + Media> Streaming<S> {
     }
 
     /// Has the server admit what is wanted, and tells the stream.
-    fn admit(&self, number: u64, wanted: &Wanted, turn: Turn) -> Result<(), Problem> {
+    fn admit(self: &Arc<Self>, number: u64, wanted: &Wanted, turn: Turn) -> Result<(), Problem> {
+        if let Some(name) = poured_name(&wanted.title) {
+            return self.admit_poured(number, (name, &wanted.class), turn);
+        }
         let admitted = self.ask_to_admit(number, wanted, turn.until);
         let mut held = self.held();
         let told = match (admitted, held.table.stream(number)) {
@@ -284,6 +294,112 @@ impl<S: Server + Media> Streaming<S> {
             Ok(session) => Ok((session, times)),
             Err(not_opened) => Err(why_not(not_opened)),
         }
+    }
+
+    /// Has the server admit a poured stream, tells the stream, and has a thread read it.
+    fn admit_poured(
+        self: &Arc<Self>,
+        number: u64,
+        (name, class): (&str, &str),
+        turn: Turn,
+    ) -> Result<(), Problem> {
+        let admitted = self.ask_to_admit_poured(number, (name, class), turn);
+        let mut held = self.held();
+        let told = match (admitted, held.table.stream(number)) {
+            (Ok((opened, rate_bps)), Ok(stream)) => {
+                let told = stream.started_poured(opened.connection, rate_bps);
+                told.map(|pour| (pour, opened.bytes))
+            }
+            // It was closed meanwhile, and the connection ends with what was opened.
+            (Ok(_), Err(gone)) => Err(gone),
+            (Err((problem, refusal)), stream) => {
+                if let Ok(stream) = stream {
+                    stream.not_started(&problem, refusal.as_deref());
+                }
+                Err(problem)
+            }
+        };
+        drop(held);
+        self.changed.notify_all();
+        let (pour, bytes) = told?;
+        let streaming = Arc::clone(self);
+        let reader = thread::Builder::new().name("reel-poured".to_owned());
+        let started = reader.spawn(move || streaming.read_poured((number, pour), bytes));
+        started.map(drop).map_err(|error| {
+            let problem = Problem::new(rustix::io::Errno::AGAIN, format!("no thread is available: {error}"));
+            self.poured_ended((number, pour), Err(problem.clone()));
+            problem
+        })
+    }
+
+    /// A poured stream that was opened, and its rate; or why there is none, as
+    /// [`Streaming::ask_to_admit`].
+    fn ask_to_admit_poured(
+        &self,
+        number: u64,
+        (name, class): (&str, &str),
+        turn: Turn,
+    ) -> Result<(PouredStream, u64), (Problem, Option<String>)> {
+        let no_refusal = |problem| (problem, None);
+        let rate_bps = self.poured_bps(name, turn).map_err(no_refusal)?;
+        let mut held = self.held();
+        let checked = held.table.check_poured();
+        let checked = checked.and_then(|()| held.table.stream(number)?.check_poured(rate_bps));
+        drop(held);
+        checked.map_err(no_refusal)?;
+        match self.server.open_poured(name, class, turn.until) {
+            Ok(opened) => Ok((opened, rate_bps)),
+            Err(not_opened) => Err(why_not(not_opened)),
+        }
+    }
+
+    /// The rate of a poured stream, which there has to be.
+    fn poured_bps(&self, name: &str, turn: Turn) -> Result<u64, Problem> {
+        let rate_bps = self.server.poured_bps(name, turn.until).map_err(|error| of_ask(&error))?;
+        rate_bps.ok_or_else(|| {
+            let text = format!("no program pours {name:.80?} now; `reel pour NAME` does");
+            Problem::new(rustix::io::Errno::NOENT, text)
+        })
+    }
+
+    /// Reads a poured stream until it ends or is not wanted any more.
+    fn read_poured(&self, (number, pour): (u64, u64), mut bytes: Box<dyn PouredBytes>) {
+        let mut block = vec![0; POURED_BLOCK_BYTES];
+        while let Some(room) = self.poured_room((number, pour)) {
+            let most = room.min(block.len());
+            let read = match bytes.read(&mut block[..most]) {
+                Ok(0) => return self.poured_ended((number, pour), Ok(())),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => {
+                    let text = "the stream has broken off: its program is gone, it was read too slowly, or the server does not answer";
+                    let problem = Problem::new(rustix::io::Errno::IO, text);
+                    return self.poured_ended((number, pour), Err(problem));
+                }
+            };
+            if let Ok(stream) = self.held().table.stream(number) {
+                stream.poured(pour, &block[..read]);
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for room for more of a poured stream; `None` if no more is wanted.
+    fn poured_room(&self, (number, pour): (u64, u64)) -> Option<usize> {
+        let mut held = self.held();
+        loop {
+            match held.table.stream(number).ok()?.poured_room(pour)? {
+                0 => held = self.looked_at.wait(held).unwrap_or_else(PoisonError::into_inner),
+                room => return Some(room),
+            }
+        }
+    }
+
+    fn poured_ended(&self, (number, pour): (u64, u64), how: Result<(), Problem>) {
+        if let Ok(stream) = self.held().table.stream(number) {
+            stream.poured_ended(pour, how);
+        }
+        self.changed.notify_all();
     }
 
     /// Has the server change the class of the session of a stream, and tells the stream.
@@ -336,6 +452,7 @@ impl<S: Server + Media> Streaming<S> {
         while !held.has_ended {
             let now = Instant::now();
             let next = held.answer_reads(now).into_iter().chain(held.table.close_unused(now)).min();
+            self.looked_at.notify_all();
             let (looks, look_at) = held.looks(now);
             let next = next.into_iter().chain(look_at).min();
             let pieces = held.pieces();
@@ -352,6 +469,8 @@ impl<S: Server + Media> Streaming<S> {
             looks.into_iter().for_each(|(number, session)| self.look(number, session));
             held = self.held();
         }
+        drop(held);
+        self.looked_at.notify_all();
     }
 
     /// Has a thread ask for a piece.

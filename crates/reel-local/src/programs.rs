@@ -191,6 +191,14 @@ impl Programs {
                         None => {}
                     }
                 }
+                Ok(Request::Resize { tag, held_bytes }) => {
+                    let Some(program) = self.programs.get_mut(token) else { return };
+                    let held_bytes = usize::try_from(held_bytes).unwrap_or(usize::MAX);
+                    if let Some(id) = program.streams.get(&tag).copied().and_then(Named::id) {
+                        self.streams.resize(&[id], held_bytes.max(1));
+                        self.pump(serve, &[id]);
+                    }
+                }
                 Ok(Request::Change { tag, class }) => self.change_class(serve, (token, tag), &class),
                 Ok(Request::Open { tag, from_bytes, title, class }) => {
                     self.open(serve, opening::Wanted { program: token, tag, from_bytes, title, class });

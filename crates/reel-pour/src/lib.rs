@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod fragments;
 pub mod limits;
 mod metrics;
 mod pours;

@@ -29,6 +29,10 @@ pub const POUR_WORKAHEAD_BYTES_MAX: u64 = 4 << 20;
 /// The longest message of a program. A viewer gets whole messages.
 pub const POUR_MESSAGE_BYTES_MAX: usize = 64 << 10;
 
+/// The longest beginning of a fragmented MP4, which the server keeps for viewers that come later:
+/// no longer than a message. Those of ffmpeg have 1.5 KB.
+pub const HEAD_BYTES_MAX: usize = POUR_MESSAGE_BYTES_MAX;
+
 /// The longest name.
 pub const POUR_NAME_BYTES_MAX: usize = 64;
 

@@ -1,7 +1,8 @@
 //! The poured streams of a server: programs write them, and viewers read them, on any threads.
 
 use crate::arrivals::Arrivals;
-use crate::limits::{POUR_MEMORY_BYTES, POURS_MAX};
+use crate::fragments::{Fragments, Piece};
+use crate::limits::{HEAD_BYTES_MAX, POUR_MEMORY_BYTES, POURS_MAX};
 use crate::terms::{PourRefused, PourTerms, check_name};
 use crate::window::{PourEnd, Read, Window};
 use std::collections::BTreeMap;
@@ -58,6 +59,8 @@ pub struct PourWriter {
     name: String,
     stream: Arc<Poured>,
     arrivals: Arrivals,
+    /// Where viewers may begin, if that is not with each message.
+    fragments: Option<Fragments>,
     pours: Pours,
 }
 
@@ -65,6 +68,7 @@ pub struct PourWriter {
 pub struct PourViewer {
     stream: Arc<Poured>,
     position: u64,
+    has_begun: bool,
     pours: Pours,
 }
 
@@ -104,8 +108,10 @@ impl Pours {
             return Err(PourRefused::TooMany);
         }
         let all = Arc::clone(&self.0.reserved_bytes);
-        let (asked, free) =
-            (terms.window_bytes(), POUR_MEMORY_BYTES.saturating_sub(all.load(Ordering::Relaxed)));
+        let fragments = Fragments::are_of(&terms.content_type).then(Fragments::default);
+        let head_bytes = if fragments.is_some() { HEAD_BYTES_MAX as u64 } else { 0 };
+        let asked = terms.window_bytes() + head_bytes;
+        let free = POUR_MEMORY_BYTES.saturating_sub(all.load(Ordering::Relaxed));
         if asked > free {
             return Err(PourRefused::NoMemory { asked, free });
         }
@@ -113,10 +119,10 @@ impl Pours {
         all.fetch_add(asked, Ordering::Relaxed);
         let reserved = ReservedBytes { bytes: asked, all };
         let arrivals = Arrivals::new(&terms, now_ns);
-        let window = Mutex::new(Window::new(asked));
+        let window = Mutex::new(Window::new(asked - head_bytes));
         let stream = Arc::new(Poured { terms, window, viewers: AtomicUsize::new(0), _reserved: reserved });
         streams.insert(name.to_owned(), Arc::clone(&stream));
-        Ok(PourWriter { name: name.to_owned(), stream, arrivals, pours: self.clone() })
+        Ok(PourWriter { name: name.to_owned(), stream, arrivals, fragments, pours: self.clone() })
     }
 
     /// A new viewer of a stream; `None` if there is no such stream.
@@ -124,7 +130,7 @@ impl Pours {
         let stream = Arc::clone(lock(&self.0.streams).get(name)?);
         stream.viewers.fetch_add(1, Ordering::Relaxed);
         let position = lock(&stream.window).joins_at(now_ns);
-        Some(PourViewer { stream, position, pours: self.clone() })
+        Some(PourViewer { stream, position, has_begun: false, pours: self.clone() })
     }
 
     /// Calls this whenever a stream with viewers has news. It must not wait.
@@ -163,7 +169,13 @@ impl PourWriter {
     pub fn push(&mut self, message: Arc<[u8]>, now_ns: u64) {
         let due_ns = self.arrivals.take(message.len() as u64, now_ns);
         self.pours.counters().bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
-        lock(&self.stream.window).push(message, due_ns);
+        let mut window = lock(&self.stream.window);
+        match &mut self.fragments {
+            None => window.push(message, due_ns),
+            Some(fragments) => {
+                fragments.cut(&message).into_iter().for_each(|piece| push(&mut window, piece, due_ns));
+            }
+        }
     }
 
     /// Tells viewers that there is something for them.
@@ -177,8 +189,12 @@ impl PourWriter {
     }
 
     /// The program has ended the stream. Viewers get what has come.
-    pub fn complete(self) {
-        lock(&self.stream.window).end(PourEnd::Complete);
+    pub fn complete(mut self) {
+        let mut window = lock(&self.stream.window);
+        let due_ns = window.due_ns();
+        let rest = self.fragments.as_mut().and_then(Fragments::end);
+        rest.into_iter().for_each(|piece| push(&mut window, piece, due_ns));
+        window.end(PourEnd::Complete);
     }
 }
 
@@ -199,7 +215,21 @@ impl Drop for PourWriter {
 impl PourViewer {
     /// What comes next: whole messages of at most `bytes_max`, but at least one.
     pub fn read(&mut self, bytes_max: usize) -> Read {
-        let read = lock(&self.stream.window).read(self.position, bytes_max);
+        let window = lock(&self.stream.window);
+        if !self.has_begun
+            && let Some((position, head)) = window.begins(self.position)
+        {
+            (self.position, self.has_begun) = (position, true);
+            if let (Some(head), Read::Messages(_, due_ns)) = (head, window.read(position, 0)) {
+                return Read::Messages(vec![head], due_ns);
+            }
+        }
+        let read = match self.has_begun {
+            true => window.read(self.position, bytes_max),
+            // What it can begin with has not come.
+            false => window.read(window.end_position(), bytes_max),
+        };
+        drop(window);
         match &read {
             Read::Messages(messages, _) => {
                 self.position += messages.iter().map(|message| message.len() as u64).sum::<u64>();
@@ -219,7 +249,7 @@ impl PourViewer {
     /// been read by now. The memory is for other streams then.
     pub fn is_behind(&self, now_ns: u64) -> bool {
         let window = lock(&self.stream.window);
-        let is_gone = matches!(window.read(self.position, 0), Read::Behind);
+        let is_gone = self.has_begun && matches!(window.read(self.position, 0), Read::Behind);
         is_gone || window.was_over_for(self.stream.terms.delay_ns, now_ns)
     }
 
@@ -233,6 +263,13 @@ impl Drop for PourViewer {
     fn drop(&mut self) {
         self.stream.viewers.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn push(window: &mut Window, Piece { bytes, is_start, head }: Piece, due_ns: u64) {
+    if is_start {
+        window.set_head(head);
+    }
+    window.push_part(bytes, due_ns, is_start);
 }
 
 impl Poured {
@@ -282,6 +319,42 @@ mod tests {
         assert!(!viewer.is_behind(2_000_000_000) && viewer.is_behind(2_500_000_000));
         assert_eq!((viewer.read(1), heard.load(Ordering::Relaxed)), (Read::Ended(PourEnd::Complete), 2));
         assert!(pours.list().is_empty() && pours.view("studio", 0).is_none());
+    }
+
+    fn messages(viewer: &mut PourViewer) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while let Read::Messages(messages, _) = viewer.read(1000) {
+            bytes.extend(messages.concat());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_viewer_of_fragments_that_comes_late_begins_with_one_of_them() {
+        let pours = Pours::default();
+        let terms = PourTerms { content_type: "video/mp4".to_owned(), ..terms() };
+        let mut writer = pours.begin("studio", terms, 0).expect("begun");
+        let mut first = pours.view("studio", 0).expect("there");
+        let (head, fragment) = (&b"\0\0\0\x08ftyp\0\0\0\x08moov"[..], &b"\0\0\0\x08moof\0\0\0\x09mdata"[..]);
+        writer.push(Arc::from([head, fragment].concat()), 0);
+        // All of that is due: it begins with the next one.
+        let second_ns = 2_000_000_000;
+        let mut second = pours.view("studio", second_ns).expect("there");
+        assert_eq!(second.read(1000), Read::Nothing);
+        assert!(!second.is_behind(second_ns));
+        writer.push(Arc::from(&b"\0\0\0\x09mdatb"[..]), second_ns);
+        assert_eq!(second.read(1000), Read::Nothing, "of a fragment that had begun");
+        writer.push(Arc::from([fragment, &fragment[..5]].concat()), second_ns);
+        // Not all of that is due: it begins with the first fragment that is not.
+        let mut third = pours.view("studio", second_ns).expect("there");
+        writer.push(Arc::from(&fragment[5..]), second_ns);
+        writer.push(Arc::from(&b"\0\0"[..]), second_ns);
+        writer.complete();
+        let whole = [head, fragment, b"\0\0\0\x09mdatb", fragment, fragment, b"\0\0"].concat();
+        assert_eq!(messages(&mut first), whole, "it began at the beginning");
+        let late = [head, fragment, fragment, b"\0\0"].concat();
+        assert_eq!((messages(&mut second), messages(&mut third)), (late.clone(), late));
+        assert_eq!(second.read(1), Read::Ended(PourEnd::Complete));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct Window {
     /// When the newest byte is due.
     due_ns: u64,
     ended: Option<PourEnd>,
+    /// What a viewer needs that begins after the beginning.
+    head: Option<Arc<[u8]>>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,16 +47,31 @@ struct Message {
     position: u64,
     bytes: Arc<[u8]>,
     due_ns: u64,
+    /// A viewer may begin with it.
+    is_start: bool,
 }
 
 impl Window {
     /// An empty one that holds so many bytes at most.
     pub fn new(bytes_max: u64) -> Window {
-        Window { messages: VecDeque::new(), end: 0, held_bytes: 0, bytes_max, due_ns: 0, ended: None }
+        Window {
+            messages: VecDeque::new(),
+            end: 0,
+            held_bytes: 0,
+            bytes_max,
+            due_ns: 0,
+            ended: None,
+            head: None,
+        }
     }
 
-    /// A message has come. The oldest ones leave for it.
+    /// A message has come, with which a viewer may begin. The oldest ones leave for it.
     pub fn push(&mut self, bytes: Arc<[u8]>, due_ns: u64) {
+        self.push_part(bytes, due_ns, true);
+    }
+
+    /// A message has come, with which a viewer may begin or not.
+    pub(crate) fn push_part(&mut self, bytes: Arc<[u8]>, due_ns: u64, is_start: bool) {
         if bytes.is_empty() || self.ended.is_some() {
             return;
         }
@@ -62,12 +79,25 @@ impl Window {
         self.end += bytes.len() as u64;
         self.due_ns = due_ns;
         self.held_bytes += cost(&bytes);
-        self.messages.push_back(Message { position, bytes, due_ns });
+        self.messages.push_back(Message { position, bytes, due_ns, is_start: is_start || position == 0 });
         while self.held_bytes > self.bytes_max
             && let Some(oldest) = self.messages.pop_front()
         {
             self.held_bytes -= cost(&oldest.bytes);
         }
+    }
+
+    /// What a viewer needs that begins after the beginning, from now on.
+    pub(crate) fn set_head(&mut self, head: Option<Arc<[u8]>>) {
+        self.head = head;
+    }
+
+    /// Where a viewer begins that is to begin at a position, with what it needs before; `None` if
+    /// what it can begin with has not come.
+    pub(crate) fn begins(&self, position: u64) -> Option<(u64, Option<Arc<[u8]>>)> {
+        let first = self.messages.partition_point(|message| message.position < position);
+        let begin = self.messages.iter().skip(first).find(|message| message.is_start)?.position;
+        Some((begin, self.head.clone().filter(|_| begin > 0)))
     }
 
     /// No more comes.
@@ -104,6 +134,11 @@ impl Window {
     /// The position after the newest byte: how many have come.
     pub fn end_position(&self) -> u64 {
         self.end
+    }
+
+    /// When the newest byte is due.
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.due_ns
     }
 
     /// What the messages that it holds take.

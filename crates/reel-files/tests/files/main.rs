@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod http;
+mod poured;
 mod streams;
 mod tree;

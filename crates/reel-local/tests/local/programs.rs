@@ -54,7 +54,10 @@ impl Server {
                             closed.push(tag);
                             continue;
                         }
-                        Request::Bell | Request::Change { .. } | Request::Pour(_) => continue,
+                        Request::Bell
+                        | Request::Change { .. }
+                        | Request::Resize { .. }
+                        | Request::Pour(_) => continue,
                     },
                 }
                 if asked == count {

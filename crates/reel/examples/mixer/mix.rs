@@ -57,6 +57,9 @@ pub(crate) fn run(client: &mut Client, mix: &Mix) -> Result<Mixed, ClientError> 
     for opened in client.open(&wanted)? {
         inputs.push(Input { stream: opened?, is_open: true, samples: VecDeque::new(), half: None });
     }
+    // What is ahead of the others stays with the server.
+    let inputs_set: Vec<u64> = inputs.iter().map(|input| input.stream).collect();
+    client.resize(&inputs_set, 2 * (mix.frame_samples + mix.late_samples) as u64)?;
     let mut outputs = Vec::new();
     for output in &mix.outputs {
         outputs.push(client.pour(poured(mix, output))?);

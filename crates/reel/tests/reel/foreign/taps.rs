@@ -4,6 +4,7 @@ use crate::foreign::films::FILMS;
 use crate::foreign::frames::assert_same;
 use crate::foreign::rig::{outcome, reel, run, start, volume};
 use reel_compare::{Bounds, Server};
+use reel_pour::{PourTerms, Pours, Read};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -100,6 +101,8 @@ fn the_c_example_reads_a_set_of_titles() {
         assert!(tapped.status.success() && tapped.stdout == whole, "{then}");
         assert!(String::from_utf8_lossy(&tapped.stderr).contains(said), "{then}");
     }
+    let arguments = ["--hold", "1", "--then", "aperiodic", socket.to_str().unwrap(), film.id()];
+    assert!(outcome(Command::new(&program).args(arguments)).stdout == whole, "a message at a time");
     let refused = outcome(Command::new(&program).arg(&socket).arg("nothing"));
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no title nothing"));
@@ -136,6 +139,16 @@ fn the_c_example_pours_what_another_one_reads() {
     assert!(played == tapped, "{} of {} bytes", played.len(), tapped.len());
 }
 
+/// Hashes of pictures and of sound. How they are interleaved depends on seeking.
+fn hashes(input: &str) -> [Vec<String>; 2] {
+    let hashed = ["-nostdin", "-loglevel", "error", "-i", input, "-f", "framehash", "-hash", "md5", "-"];
+    let hashed = String::from_utf8(outcome(Command::new("ffmpeg").args(hashed)).stdout).unwrap();
+    ["0,", "1,"].map(|stream| {
+        let of_stream = hashed.lines().filter(|line| line.starts_with(stream));
+        of_stream.filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect()
+    })
+}
+
 /// ffmpeg makes a transport stream at the pace of its film, and another one decodes it from the
 /// server while it comes: the same pictures and the same sound.
 #[test]
@@ -146,15 +159,6 @@ fn ffmpeg_plays_what_ffmpeg_pours() {
     let sources = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-f", "lavfi", "-i", "sine=d=4"];
     let coded = ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts"];
     run(Command::new("ffmpeg").args(["-loglevel", "error"]).args(sources).args(coded).arg(&made));
-    // Hashes of pictures and of sound. How they are interleaved depends on seeking.
-    let sums = |input: &str| {
-        let hashed = ["-nostdin", "-loglevel", "error", "-i", input, "-f", "framehash", "-hash", "md5", "-"];
-        let hashed = String::from_utf8(outcome(Command::new("ffmpeg").args(hashed)).stdout).unwrap();
-        ["0,", "1,"].map(|stream| {
-            let of_stream = hashed.lines().filter(|line| line.starts_with(stream));
-            of_stream.filter_map(|line| line.rsplit(' ').next()).map(str::to_owned).collect::<Vec<_>>()
-        })
-    };
     let mut pour = reel()
         .args(["pour", "studio", "--rate", "40M", "--delay", "500ms", "--quiet", "--socket"])
         .arg(&socket)
@@ -164,7 +168,7 @@ fn ffmpeg_plays_what_ffmpeg_pours() {
     await_metric(&server, "reel_pours 1");
     let url = format!("{}/live/studio", server.url);
     let played = std::thread::scope(|scope| {
-        let player = scope.spawn(|| sums(&url));
+        let player = scope.spawn(|| hashes(&url));
         await_metric(&server, "reel_pour_viewers 1");
         let mut input = pour.stdin.take().unwrap();
         input.write_all(&fs::read(&made).unwrap()).unwrap();
@@ -172,7 +176,100 @@ fn ffmpeg_plays_what_ffmpeg_pours() {
         assert!(pour.wait().unwrap().success());
         player.join().unwrap()
     });
-    let expected = sums(made.to_str().unwrap());
+    let expected = hashes(made.to_str().unwrap());
     assert!(expected[0].len() == 100 && expected[1].len() > 150, "4 s of pictures and of sound");
     assert_eq!(played, expected);
+}
+
+/// Fragmented MP4 that was poured for two seconds: a viewer that comes then plays what follows.
+#[test]
+fn ffmpeg_plays_fragments_that_were_poured_before_it_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = dir.path().join("made.mp4");
+    let sources = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4", "-f", "lavfi", "-i", "sine=d=4"];
+    let coded = ["-c:v", "libx264", "-bf", "0", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+    let fragmented = ["-movflags", "frag_keyframe+empty_moov+default_base_moof", "-f", "mp4"];
+    let mut ffmpeg = Command::new("ffmpeg");
+    run(ffmpeg.args(["-loglevel", "error"]).args(sources).args(coded).args(fragmented).arg(&made));
+    let bytes = fs::read(&made).unwrap();
+    let pours = Pours::default();
+    let terms = PourTerms {
+        bytes_per_s: 1_000_000,
+        workahead_bytes: 1_000_000,
+        delay_ns: 1_000_000_000,
+        content_type: "video/mp4".to_owned(),
+    };
+    let mut writer = pours.begin("studio", terms, 0).unwrap();
+    let (before, after) = bytes.split_at(bytes.len() / 2);
+    before.chunks(5000).for_each(|message| writer.push(message.into(), 0));
+    let now_ns = 60_000_000_000;
+    let mut viewer = pours.view("studio", now_ns).unwrap();
+    after.chunks(5000).for_each(|message| writer.push(message.into(), now_ns));
+    writer.complete();
+    let mut played = Vec::new();
+    while let Read::Messages(messages, _) = viewer.read(64 << 10) {
+        messages.iter().for_each(|message| played.extend_from_slice(message));
+    }
+    let late = dir.path().join("late.mp4");
+    fs::write(&late, played).unwrap();
+    let ([pictures, _], [all, _]) = (hashes(late.to_str().unwrap()), hashes(made.to_str().unwrap()));
+    assert!(pictures.len() == 25 || pictures.len() == 50, "{} pictures of whole fragments", pictures.len());
+    assert!(all.ends_with(&pictures));
+}
+
+/// Subtitles are burnt into a film between tap and pour: a player gets the pictures that ffmpeg
+/// makes of the film itself.
+#[test]
+fn subtitles_are_burnt_in_between_tap_and_pour() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, socket) = server(dir.path());
+    fs::write(dir.path().join("said.srt"), "1\n00:00:01,000 --> 00:00:02,000\nIt was a dark night.\n")
+        .unwrap();
+    let lossless =
+        ["-c:v", "libx264", "-qp", "0", "-preset", "ultrafast", "-c:a", "aac", "-f", "mpegts", "-"];
+    let ffmpeg = |input: &str, then: &[&str]| {
+        let mut ffmpeg = Command::new("ffmpeg");
+        ffmpeg.current_dir(dir.path()).args(["-loglevel", "error", "-i", input]).args(then);
+        ffmpeg
+    };
+    let burnt = ["-vf", "subtitles=said.srt"];
+    let mut filter = ffmpeg("-", &[&burnt[..], &lossless].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pour = reel()
+        .args(["pour", "subtitled", "--rate", "400M", "--delay", "500ms", "--quiet", "--socket"])
+        .arg(&socket)
+        .stdin(filter.stdout.take().unwrap())
+        .spawn()
+        .unwrap();
+    await_metric(&server, "reel_pours 1");
+    let url = format!("{}/live/subtitled", server.url);
+    let [played, _] = std::thread::scope(|scope| {
+        let player = scope.spawn(|| hashes(&url));
+        await_metric(&server, "reel_pour_viewers 1");
+        // The command is gone then, and with it the test's own end of the pipe.
+        let mut tap = reel()
+            .args(["tap", FILMS[0].id(), "--class", "aperiodic", "--socket"])
+            .arg(&socket)
+            .stdout(filter.stdin.take().unwrap())
+            .spawn()
+            .unwrap();
+        for program in [&mut tap, &mut filter, &mut pour] {
+            assert!(program.wait().unwrap().success());
+        }
+        player.join().unwrap()
+    });
+    let film = FILMS[0].path();
+    let of_film = |filter: &[&str]| {
+        let made = outcome(&mut ffmpeg(film.to_str().unwrap(), &[filter, &lossless].concat())).stdout;
+        fs::write(dir.path().join("made.ts"), made).unwrap();
+        let [pictures, _] = hashes(dir.path().join("made.ts").to_str().unwrap());
+        pictures
+    };
+    let (with, without) = (of_film(&burnt), of_film(&[]));
+    assert!(played == with, "{} and {} pictures", played.len(), with.len());
+    let differ = with.iter().zip(&without).filter(|(with, without)| with != without).count();
+    assert!((15..=35).contains(&differ), "{differ} pictures of a second have a subtitle");
 }

@@ -465,6 +465,39 @@ fn the_stream_of_a_program_continues_in_each_class_with_every_byte() {
 }
 
 #[test]
+fn a_program_says_how_much_of_its_streams_it_holds() {
+    for driver in DRIVERS {
+        let rig = promising_with(64 << 20, 100, |config| config.driver = driver);
+        let mut program = Client::connect(&rig.socket()).expect("connected");
+        let wanted =
+            || Wanted { title: "film".to_owned(), class: "aperiodic".to_owned(), ..Wanted::default() };
+        let opened = program.open(&[wanted(), wanted()]).expect("answered");
+        let set: Vec<u64> = opened.into_iter().map(|stream| stream.expect("opened")).collect();
+        program.resize(&[set[0], 1_000_000], 1).expect("told");
+        program.resize(&[set[1]], u64::MAX).expect("told");
+        // The answer to this comes after the server has heard that.
+        program.change_class(set[0], "aperiodic").expect("its own class");
+        let (mut bytes, mut batches) = (Vec::new(), Vec::new());
+        while program.state(&[set[0]])[0].expect("open").ending.is_none() {
+            let held = program.read(&[set[0]], true).expect("read");
+            held.iter().for_each(|held| program.copy(held, &mut bytes));
+            program.give_back(set[0], held.len()).expect("still ours");
+            batches.push(held.len());
+        }
+        assert!(bytes == rig.film, "{driver:?}: other bytes");
+        // What was written before the first of them is one batch.
+        assert!(batches[1..].iter().all(|messages| *messages <= 1), "{driver:?}: {batches:?}");
+        assert!(batches.len() > 10);
+        // The other one has as much as it began with.
+        let mut held_bytes = 0;
+        while held_bytes < 500_000 {
+            let held = program.read(&[set[1]], true).expect("read");
+            held_bytes += held.iter().map(|held| u64::from(held.message.bytes)).sum::<u64>();
+        }
+    }
+}
+
+#[test]
 fn a_program_is_told_why_its_stream_keeps_its_class() {
     // The gold class has room for none.
     let rig = dear_members_of(classes([790, 10]));

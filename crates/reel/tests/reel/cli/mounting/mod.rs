@@ -4,6 +4,7 @@ mod endings;
 mod guide;
 mod joins;
 mod merges;
+mod pours;
 mod refusals;
 mod rig;
 mod shells;
