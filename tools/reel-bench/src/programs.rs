@@ -206,7 +206,13 @@ fn paced_name(case: Case) -> String {
 }
 
 fn one(case: Case, way: Way, pace: &Pace, round: usize, site: &mut Site, report: &mut Report) -> Result<()> {
-    let shown = run_case(case, way, pace, &mut site.place)?;
+    let shown = match run_case(case, way, pace, &mut site.place) {
+        Err(error) if error.is::<CutOff>() => {
+            report.note(format!("no figure: {error:#}"));
+            return Ok(());
+        }
+        shown => shown?,
+    };
     let mut values = vec![
         ("messages", shown.messages as f64),
         ("mb_per_s", shown.mb_per_s),
