@@ -390,6 +390,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/api/v1/capacity", get(dashboard::capacity)),
         ("/api/v1/cast-plans", get(casts::plans)),
         ("/api/v1/pours", get(pours::list)),
+        ("/api/v1/pours/{name}/sessions", post(pours::open_session)),
         ("/api/v1/casts", get(casts::list).post(casts::add)),
         ("/api/v1/casts/{name}", get(casts::one).delete(casts::stop)),
         ("/api/v1/casts/{name}/schedule", get(casts::schedule)),

@@ -35,6 +35,8 @@ pub trait OutletService: Send + Sync + 'static {
 pub enum OutletRefusal {
     /// No session has this key.
     NoSuchSession,
+    /// What the session plays is not there any more.
+    Gone(String),
     /// Something that was asked for is not possible.
     Impossible(String),
     /// The configuration does not allow the destination.
@@ -73,6 +75,7 @@ impl OutletRefusal {
         match self {
             OutletRefusal::NoSuchSession => Problem::no_such_session(),
             OutletRefusal::Impossible(detail) => refused(StatusCode::UNPROCESSABLE_ENTITY, detail),
+            OutletRefusal::Gone(detail) => refused(StatusCode::GONE, detail),
             OutletRefusal::NotAllowed(detail) => refused(StatusCode::FORBIDDEN, detail),
             OutletRefusal::Taken(detail) => refused(StatusCode::CONFLICT, detail),
             OutletRefusal::TooMany(detail) => refused(StatusCode::TOO_MANY_REQUESTS, detail),

@@ -1,9 +1,14 @@
-//! Poured streams, as the API lists them. They are played by the data plane.
+//! Poured streams, as the API lists them, and sessions on them that are joined. They are played by
+//! the data plane.
 
-use crate::ControlPlane;
-use crate::wire::{Pour, PourList};
-use axum::Json;
-use axum::extract::State;
+use crate::body::JsonBody;
+use crate::sessions::{Client, address_of};
+use crate::wire::{OpenPouredSession, Pour, PourList, PouredSession};
+use crate::{ControlPlane, Problem, SessionRefusal, SessionReport};
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use reel_pour::PourReport;
 
 /// `GET /api/v1/pours`
@@ -21,4 +26,23 @@ pub(super) async fn list(State(control): State<ControlPlane>) -> Json<PourList> 
         }
     });
     Json(PourList { pours: pours.collect() })
+}
+
+/// `POST /api/v1/pours/{name}/sessions`
+pub(super) async fn open_session(
+    State(control): State<ControlPlane>,
+    Path(name): Path<String>,
+    client: Option<Extension<Client>>,
+    JsonBody(wanted): JsonBody<OpenPouredSession>,
+) -> Result<Response, Problem> {
+    let opened = control.sessions().open_poured(&name, wanted.class.as_deref(), address_of(client));
+    let SessionReport { key, title, class, expires_in_s, .. } =
+        opened.map_err(SessionRefusal::into_problem)?;
+    let location = format!("/api/v1/sessions/{key}");
+    let session = PouredSession { outlets: format!("{location}/outlets"), key, title, class, expires_in_s };
+    let mut response = (StatusCode::CREATED, Json(session)).into_response();
+    if let Ok(location) = HeaderValue::try_from(location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
 }

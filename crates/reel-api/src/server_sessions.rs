@@ -5,9 +5,10 @@ use crate::wire::{FileStretch, FileTimes};
 use crate::{SessionRefusal, SessionReport, SessionService};
 use reel_admit::{Client, Session, SessionClient, SessionSummary};
 use reel_play::{Form, Playable, PlayableTitle, SessionRefused};
+use reel_pour::Pours;
 use reel_qos::Class;
 use reel_rt::now_ns;
-use reel_serve::{KeyOf, KeyUse, Opener, Refusal};
+use reel_serve::{KeyOf, KeyUse, LIVE, Opener, Refusal};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub struct ServerSessions {
     /// Opens titles and sessions, and knows all sessions.
     pub opener: Opener,
+    /// What programs pour.
+    pub pours: Pours,
 }
 
 impl SessionService for ServerSessions {
@@ -26,8 +29,23 @@ impl SessionService for ServerSessions {
         Ok(self.report(session.summary(now_ns)))
     }
 
-    fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
-        let title = self.opener.title(id, reel_library::Form::Cmaf).map_err(refusal)?;
+    fn open_poured(
+        &self,
+        name: &str,
+        class: Option<&str>,
+        client: IpAddr,
+    ) -> Result<SessionReport, SessionRefusal> {
+        let now_ns = now_ns();
+        let viewer = self.pours.view(name, now_ns);
+        let viewer = viewer.ok_or_else(|| SessionRefusal::NoSuchTitle(format!("{LIVE}{name}")))?;
+        let class = self.opener.class(class, client).map_err(refusal)?;
+        let stream = (name, viewer.terms().bytes_per_s);
+        let session = self.opener.poured_session(stream, SessionClient::new(client, class), now_ns);
+        Ok(self.report(session.map_err(refusal)?.keep().summary(now_ns)))
+    }
+
+    fn file_times(&self, id: &str, form: reel_library::Form) -> Result<FileTimes, SessionRefusal> {
+        let title = self.opener.title(id, form).map_err(refusal)?;
         let file = title
             .file()
             .ok_or_else(|| SessionRefusal::Failed(format!("the title {id:?} is not played as one file")))?;

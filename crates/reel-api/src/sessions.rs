@@ -1,8 +1,10 @@
 //! Sessions: what the API asks of the service that holds them, and its calls.
 
-use crate::body::JsonBody;
+use crate::body::{JsonBody, QueryOf};
 use crate::problem::Problem;
-use crate::wire::{FileTimes, ListedSession, OpenSession, Session, SessionChange, SessionList};
+use crate::wire::{
+    FileTimes, FileTimesQuery, ListedSession, OpenSession, Session, SessionChange, SessionList,
+};
 use crate::{ControlPlane, on_blocking_thread};
 use axum::Extension;
 use axum::Json;
@@ -10,6 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use reel_admit::limits::START_BOUND_NS;
+use reel_library::Form;
 use reel_qos::Refusal;
 use reel_serve::limits::OPENING_TIME_MAX_NS;
 use std::collections::BTreeMap;
@@ -30,11 +33,23 @@ pub trait SessionService: Send + Sync + 'static {
     /// There is no such title, it cannot be read, or its deadlines cannot be reserved.
     fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
 
+    /// Opens a session of a client on a stream that a program pours, in the class of this name, or
+    /// in that of streams with deadlines. It is played into destinations, or not at all.
+    ///
+    /// # Errors
+    /// Why it was not opened.
+    fn open_poured(
+        &self,
+        name: &str,
+        class: Option<&str>,
+        client: IpAddr,
+    ) -> Result<SessionReport, SessionRefusal>;
+
     /// When the bytes of a title as one file are shown. May block as [`SessionService::open`] does.
     ///
     /// # Errors
     /// There is no such title, it cannot be read, or it is not played as one file.
-    fn file_times(&self, title: &str) -> Result<FileTimes, SessionRefusal>;
+    fn file_times(&self, title: &str, form: Form) -> Result<FileTimes, SessionRefusal>;
 
     /// How long a client waits for [`SessionService::open`] and [`SessionService::file_times`].
     fn opening_time_max_ns(&self) -> u64 {
@@ -214,9 +229,10 @@ pub(super) fn address_of(client: Option<Extension<Client>>) -> IpAddr {
 pub(super) async fn file_times(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
+    QueryOf(FileTimesQuery { form }): QueryOf<FileTimesQuery>,
 ) -> Result<Json<FileTimes>, Problem> {
     let time_max = Duration::from_nanos(control.sessions().opening_time_max_ns());
-    let looking = on_blocking_thread(move || control.sessions().file_times(&id));
+    let looking = on_blocking_thread(move || control.sessions().file_times(&id, form.into()));
     let times = in_time(time_max, looking).await?;
     Ok(Json(times.map_err(SessionRefusal::into_problem)?))
 }

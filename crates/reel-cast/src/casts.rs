@@ -120,6 +120,16 @@ impl Casts {
         self.all().iter().map(|cast| cast.report(now_ns)).collect()
     }
 
+    /// The name of the cast that sends to an address, or is about to.
+    pub fn that_sends_to(&self, to: SocketAddr) -> Option<String> {
+        let sends = |place: &Place| match place {
+            Place::Adding(config) => config.sends_to(1, to),
+            Place::Cast(cast) => !cast.has_ended() && cast.config.sends_to(cast.channels(), to),
+        };
+        let registry = lock(&self.0.registry);
+        registry.iter().find(|(_, place)| sends(place)).map(|(name, _)| name.clone())
+    }
+
     /// The SDP of a cast (RFC 8866).
     ///
     /// # Errors

@@ -204,18 +204,31 @@ impl CastConfig {
         Ok(())
     }
 
+    /// Whether one of so many channels of it sends to this address.
+    pub(crate) fn sends_to(&self, channels: usize, to: SocketAddr) -> bool {
+        let ((family, first), (other_family, address)) = (number_of(self.group.ip()), number_of(to.ip()));
+        let ports = to.port().checked_sub(self.group.port());
+        family == other_family
+            && address.checked_sub(first).is_some_and(|above| above < channels as u128)
+            && ports.is_some_and(|above| above < PORTS)
+    }
+
     /// Whether packets of so many channels of it and of another cast would meet. Each uses ports up
     /// to that of RTCP for row FEC.
     pub(crate) fn meets(&self, channels: usize, other: &CastConfig, other_channels: usize) -> bool {
-        let first = |config: &CastConfig| match config.group.ip().to_canonical() {
-            IpAddr::V4(group) => (false, u128::from(group.to_bits())),
-            IpAddr::V6(group) => (true, group.to_bits()),
-        };
-        let ((family, one), (other_family, two)) = (first(self), first(other));
+        let ((family, one), (other_family, two)) = (number_of(self.group.ip()), number_of(other.group.ip()));
         family == other_family
             && one < two.saturating_add(other_channels as u128)
             && two < one.saturating_add(channels as u128)
             && self.group.port().abs_diff(other.group.port()) < PORTS
+    }
+}
+
+/// An address as a number, and whether it is one of IPv6.
+fn number_of(address: IpAddr) -> (bool, u128) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => (false, u128::from(address.to_bits())),
+        IpAddr::V6(address) => (true, address.to_bits()),
     }
 }
 
@@ -255,6 +268,13 @@ mod tests {
         assert!(!one.meets(1, &at("239.1.1.1:5006"), 1) && !one.meets(1, &at("239.1.1.2:5000"), 1));
         // Channels take the next addresses.
         assert!(one.meets(3, &at("239.1.1.3:5000"), 1) && !one.meets(2, &at("239.1.1.3:5000"), 1));
+        // Other senders of the server are told which addresses are taken.
+        let is_sent = |channels, to: &str| one.sends_to(channels, to.parse().expect("an address"));
+        assert!(is_sent(1, "239.1.1.1:5000") && is_sent(1, "239.1.1.1:5005") && is_sent(3, "239.1.1.3:5002"));
+        assert!(is_sent(1, "[::ffff:239.1.1.1]:5000") && !is_sent(1, "[ff15::1]:5000"));
+        for free in ["239.1.1.1:4999", "239.1.1.1:5006", "239.1.1.0:5000", "239.1.1.4:5000"] {
+            assert!(!is_sent(3, free), "{free}");
+        }
         assert_eq!(one.port_above(300, 2), "239.1.2.45:5002".parse().expect("an address"));
     }
 }

@@ -3,7 +3,7 @@
 use crate::http::{HttpServer, escaped, of_http, parsed};
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::line::one_line;
-use crate::media::{Media, MediaSession, NotOpened, PouredStream, Refused};
+use crate::media::{FileForm, Media, MediaSession, NotOpened, PouredStream, Refused};
 use crate::server::AskError;
 use crate::times::FileTimes;
 use serde::Deserialize;
@@ -13,8 +13,9 @@ use ureq::Body;
 use ureq::http::Response;
 
 impl Media for HttpServer {
-    fn file_times(&self, title: &str, until: Instant) -> Result<FileTimes, NotOpened> {
-        let path = format!("/api/v1/titles/{}/file-times", escaped(title));
+    fn file_times(&self, title: &str, form: FileForm, until: Instant) -> Result<FileTimes, NotOpened> {
+        let query = if form == FileForm::Ts { "?form=ts" } else { "" };
+        let path = format!("/api/v1/titles/{}/file-times{query}", escaped(title));
         let response = self.asked("GET", &path, None, until)?;
         if response.status().as_u16() == 404 {
             return Err(refusal(&path, response));
@@ -25,9 +26,16 @@ impl Media for HttpServer {
         times.ok_or_else(|| AskError::Unusable(format!("{path}: no file has such times")).into())
     }
 
-    fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
+    fn open(
+        &self,
+        title: &str,
+        form: FileForm,
+        class: &str,
+        until: Instant,
+    ) -> Result<MediaSession, NotOpened> {
         let (title, class) = (escaped(title), escaped(class));
-        let path = format!("/watch/{title}/{title}.mp4?class={class}");
+        let extension = if form == FileForm::Ts { "ts" } else { "mp4" };
+        let path = format!("/watch/{title}/{title}.{extension}?class={class}");
         let response = self.asked("GET", &path, None, until)?;
         if response.status().as_u16() != 307 {
             return Err(refusal(&path, response));
@@ -81,6 +89,10 @@ impl Media for HttpServer {
         self.rate_of_poured(name, until)
     }
 
+    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
+        self.poured_session(name, class, until)
+    }
+
     fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened> {
         self.poured_stream(name, class, until)
     }
@@ -105,7 +117,9 @@ fn session_at(location: &str) -> Option<MediaSession> {
     let is_plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.+".contains(&b))
     };
-    let is_file = is_plain(file) && file.ends_with(".mp4") && key.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_file = is_plain(file)
+        && (file.ends_with(".mp4") || file.ends_with(".ts"))
+        && key.bytes().all(|b| b.is_ascii_alphanumeric());
     (is_plain(key) && is_file).then(|| MediaSession { key: key.to_owned(), path: location.to_owned() })
 }
 

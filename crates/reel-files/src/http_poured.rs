@@ -1,10 +1,10 @@
 //! Poured streams of a server that is asked by HTTP: a response that grows (chunks; RFC 9112,
 //! section 7.1) on a connection of its own, which can be ended while it is read.
 
-use crate::http::{HttpServer, escaped, parsed};
-use crate::http_media::refused;
+use crate::http::{HttpServer, escaped, of_http, parsed};
+use crate::http_media::{refusal, refused};
 use crate::limits::{HEAD_BYTES_MAX, HEAD_FIELDS_MAX, NAMES_MAX, POURED_SILENCE, REFUSAL_BYTES_MAX};
-use crate::media::{Connection, NotOpened, PouredStream};
+use crate::media::{Connection, MediaSession, NotOpened, PouredStream};
 use crate::server::AskError;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use serde::Deserialize;
@@ -23,6 +23,24 @@ impl HttpServer {
         let list: PourList = parsed(path, self.asked("GET", path, None, until)?)?;
         let found = list.pours.into_iter().take(NAMES_MAX).find(|pour| pour.name == name);
         Ok(found.map(|pour| pour.rate_bps))
+    }
+
+    pub(crate) fn poured_session(
+        &self,
+        name: &str,
+        class: &str,
+        until: Instant,
+    ) -> Result<MediaSession, NotOpened> {
+        let path = format!("/api/v1/pours/{}/sessions", escaped(name));
+        let mut response = self.told("POST", &path, &serde_json::json!({ "class": class }), until)?;
+        if response.status().as_u16() != 201 {
+            return Err(refusal(&path, response));
+        }
+        let body = response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec();
+        let session: serde_json::Result<Session> = serde_json::from_slice(&body.map_err(of_http)?);
+        let session = session.map_err(|error| AskError::Unusable(format!("{path}: {error}")))?;
+        // It is played by no request of its own.
+        Ok(MediaSession { key: session.key, path: String::new() })
     }
 
     pub(crate) fn poured_stream(
@@ -55,6 +73,11 @@ impl HttpServer {
 #[derive(Deserialize)]
 struct PourList {
     pours: Vec<Pour>,
+}
+
+#[derive(Deserialize)]
+struct Session {
+    key: String,
 }
 
 #[derive(Deserialize)]

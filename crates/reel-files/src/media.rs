@@ -10,18 +10,24 @@ use std::time::Instant;
 
 /// A server, as far as streams are concerned. Each question is answered by `until` or fails.
 pub trait Media: Outlets {
-    /// When the bytes of a title as one file are shown.
+    /// When the bytes of a title as one file of this form are shown.
     ///
     /// # Errors
     /// The server does not answer, or not as a Reel server, or has no such title, or two titles
     /// cannot be merged.
-    fn file_times(&self, title: &str, until: Instant) -> Result<FileTimes, NotOpened>;
+    fn file_times(&self, title: &str, form: FileForm, until: Instant) -> Result<FileTimes, NotOpened>;
 
-    /// Opens a session of a title as one file, in a class. It is admitted, or refused.
+    /// Opens a session of a title as one file of this form, in a class. It is admitted, or refused.
     ///
     /// # Errors
     /// The server does not answer, or not as a Reel server, or refuses.
-    fn open(&self, title: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
+    fn open(
+        &self,
+        title: &str,
+        form: FileForm,
+        class: &str,
+        until: Instant,
+    ) -> Result<MediaSession, NotOpened>;
 
     /// Has a session continue in another class. It is admitted there, or refused and left as it is.
     ///
@@ -46,6 +52,13 @@ pub trait Media: Outlets {
     /// # Errors
     /// The server does not answer, or not as a Reel server.
     fn poured_bps(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError>;
+
+    /// Opens a session of a poured stream that the server is to play into destinations, in a class.
+    /// It is admitted, or refused.
+    ///
+    /// # Errors
+    /// As [`Media::open`].
+    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
 
     /// Opens a poured stream, in a class, where it is now. It is admitted, or refused.
     ///
@@ -72,6 +85,25 @@ impl<T: Read + Send + Debug> PouredBytes for T {}
 
 /// A connection to a server that ends when this is dropped.
 pub trait Connection: Send + Debug {}
+
+/// The form of a title as one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileForm {
+    /// MP4.
+    #[default]
+    Mp4,
+    /// The stored transport stream.
+    Ts,
+}
+
+impl FileForm {
+    /// The form that a destination takes, as it is written: what carries packets takes a transport
+    /// stream.
+    pub(crate) fn of_destination(to: &str) -> FileForm {
+        let takes_packets = ["udp:", "rtp:", "live:"].iter().any(|word| to.starts_with(word));
+        if takes_packets { FileForm::Ts } else { FileForm::Mp4 }
+    }
+}
 
 /// A session of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]

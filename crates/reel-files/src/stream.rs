@@ -6,7 +6,7 @@ mod poured;
 use crate::branches::{Branches, Progress};
 use crate::command::seconds;
 use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
-use crate::media::MediaSession;
+use crate::media::{FileForm, MediaSession};
 use crate::node::StreamFile;
 use crate::outlets::OutletFacts;
 use crate::pace::Pace;
@@ -39,6 +39,8 @@ pub struct Stream {
     state: State,
     /// Where the reader is, once it was started.
     place: Option<Place>,
+    /// The form of the file in which that is.
+    form: FileForm,
     /// Where the server plays it, or has played it.
     branches: Branches,
     error: String,
@@ -110,6 +112,8 @@ struct Waiting {
 pub struct Wanted {
     /// The title.
     pub title: Arc<str>,
+    /// The form of its file.
+    pub form: FileForm,
     /// The class.
     pub class: Arc<str>,
 }
@@ -182,6 +186,7 @@ impl Stream {
             position_ns: 0,
             state: State::New,
             place: None,
+            form: FileForm::Mp4,
             branches: Branches::default(),
             error: String::new(),
             refusal: String::new(),
@@ -323,6 +328,10 @@ impl Stream {
     /// # Errors
     /// It is started, or nothing says which title.
     pub fn start(&mut self) -> Result<Wanted, Problem> {
+        self.start_as(FileForm::Mp4)
+    }
+
+    fn start_as(&mut self, form: FileForm) -> Result<Wanted, Problem> {
         match &self.state {
             State::Starting | State::Playing(_) | State::Poured(_) | State::Joined(_) => {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
@@ -333,8 +342,12 @@ impl Stream {
         }
         let title =
             self.title.clone().ok_or_else(|| Problem::invalid("write the id of a title to `title` first"))?;
+        if form != self.form {
+            // The same media time in the other file.
+            (self.position_ns, self.place, self.form) = (self.position_ns(), None, form);
+        }
         self.state = State::Starting;
-        Ok(Wanted { title, class: self.class.clone() })
+        Ok(Wanted { title, form, class: self.class.clone() })
     }
 
     /// Whether the title can be started with what is set, before the server is asked to admit it.
@@ -478,25 +491,29 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether it has to be started before it is joined. Returns what is wanted then.
+    /// Whether it has to be started before it is joined to a destination. Returns what is wanted
+    /// then.
     ///
     /// # Errors
     /// It is read, or as [`Stream::start`].
-    pub fn start_to_join(&mut self) -> Result<Option<Wanted>, Problem> {
+    pub fn start_to_join(&mut self, to: &str) -> Result<Option<Wanted>, Problem> {
+        let form = FileForm::of_destination(to);
         match &self.state {
             _ if self.has_reader => Err(Problem::busy("`data` is open; a stream is either read or joined")),
-            _ if self.is_poured() => Err(Problem::new(
-                Errno::OPNOTSUPP,
-                "a poured stream is not joined yet; read `data`, or http://SERVER/live/NAME",
-            )),
+            State::Poured(_) => {
+                Err(Problem::busy("the stream was started to be read; `pause` it first, and join it then"))
+            }
             State::Playing(playing) if playing.changes_to.is_some() => {
                 Err(Problem::busy("the class is being changed"))
             }
+            State::Playing(_) if form != self.form => Err(Problem::busy(
+                "the stream was started as MP4, and this destination takes a transport stream; `pause` it first, and join it then",
+            )),
             State::Playing(_) => Ok(None),
             State::Joined(_) => {
                 Err(Problem::busy("the stream is joined; `split` makes a further branch of it"))
             }
-            _ => self.start().map(Some),
+            _ => self.start_as(form).map(Some),
         }
     }
 
@@ -511,7 +528,17 @@ impl Stream {
         else {
             return Err(Problem::busy(format!("the stream is {word} meanwhile")));
         };
-        let (session, from_byte) = (Arc::clone(&playing.session), Some(place.byte));
+        let (session, from_byte) = (Arc::clone(&playing.session), place.byte);
+        self.begin_joined(session, (to, from_byte), now)
+    }
+
+    /// The first branch of a session that the server is to play.
+    fn begin_joined(
+        &mut self,
+        session: Arc<MediaSession>,
+        (to, from_byte): (&Arc<str>, u64),
+        now: Instant,
+    ) -> Result<Joining, Problem> {
         let mut branches = Branches::default();
         let branch = branches.split()?;
         branches.goes_to(branch, to)?;
@@ -519,7 +546,7 @@ impl Stream {
         // A piece that is under way is not needed.
         self.asked += 1;
         self.state = State::Joined(Joined { session: Arc::clone(&session), look_at: Some(now + LOOK_EVERY) });
-        Ok(Joining { session, to: Arc::clone(to), from_byte, branch })
+        Ok(Joining { session, to: Arc::clone(to), from_byte: Some(from_byte), branch })
     }
 
     /// Makes a further branch, whose destination is written then.

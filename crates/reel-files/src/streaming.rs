@@ -5,7 +5,7 @@ use crate::asking::{Asking, Turn};
 use crate::command::{self, Command};
 use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME, POURED_BLOCK_BYTES};
 use crate::line::one_line;
-use crate::media::{Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
+use crate::media::{FileForm, Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
 use crate::merged::is_merged;
 use crate::node::{BranchFile, Group, Node, StreamFile};
 use crate::poured::poured_name;
@@ -225,7 +225,10 @@ impl<S: Server + Media> Streaming<S> {
             Command::Pause => self.held().table.stream(number)?.pause(),
             Command::Seek(position_ns) => self.held().table.stream(number)?.seek(position_ns, turn.put),
             Command::Join(to) => {
-                let wanted = self.held().table.stream(number)?.start_to_join()?;
+                let wanted = self.held().table.stream(number)?.start_to_join(&to)?;
+                if let Some(wanted) = wanted.as_ref().filter(|wanted| poured_name(&wanted.title).is_some()) {
+                    return self.join_poured(number, wanted, &to, turn);
+                }
                 wanted.map_or(Ok(()), |wanted| self.admit(number, &wanted, turn))?;
                 let joining = self.held().table.stream(number)?.join(&to, turn.put)?;
                 self.join(number, &joining, turn)
@@ -248,7 +251,7 @@ impl<S: Server + Media> Streaming<S> {
 
     /// Sets a merged title, if the server can play it.
     fn set_merged(&self, number: u64, title: Arc<str>, turn: Turn) -> Result<(), Problem> {
-        self.server.file_times(&title, turn.until).map_err(|error| why_not(error).0)?;
+        self.server.file_times(&title, FileForm::Mp4, turn.until).map_err(|error| why_not(error).0)?;
         self.held().table.stream(number)?.set_title(title)
     }
 
@@ -286,11 +289,11 @@ impl<S: Server + Media> Streaming<S> {
         wanted: &Wanted,
         until: Instant,
     ) -> Result<(MediaSession, FileTimes), (Problem, Option<String>)> {
-        let times = self.server.file_times(&wanted.title, until);
+        let times = self.server.file_times(&wanted.title, wanted.form, until);
         let times = times.map_err(|error| (why_not(error).0, None))?;
         let checked = self.held().table.stream(number).and_then(|stream| stream.check(&times));
         checked.map_err(|problem| (problem, None))?;
-        match self.server.open(&wanted.title, &wanted.class, until) {
+        match self.server.open(&wanted.title, wanted.form, &wanted.class, until) {
             Ok(session) => Ok((session, times)),
             Err(not_opened) => Err(why_not(not_opened)),
         }
@@ -330,6 +333,33 @@ impl<S: Server + Media> Streaming<S> {
             self.poured_ended((number, pour), Err(problem.clone()));
             problem
         })
+    }
+
+    /// Has the server admit a poured stream and play it into a destination.
+    fn join_poured(&self, number: u64, wanted: &Wanted, to: &Arc<str>, turn: Turn) -> Result<(), Problem> {
+        let name = poured_name(&wanted.title).unwrap_or_default();
+        let rate_bps = self.poured_bps(name, turn);
+        let checked = rate_bps.and_then(|rate_bps| self.held().table.stream(number)?.check_poured(rate_bps));
+        let opened = checked
+            .map_err(|problem| (problem, None))
+            .and_then(|()| self.server.open_to_join(name, &wanted.class, turn.until).map_err(why_not));
+        let mut held = self.held();
+        let joining = match (opened, held.table.stream(number)) {
+            (Ok(session), Ok(stream)) => stream.join_poured(session, to, turn.put),
+            (Ok(session), Err(gone)) => {
+                held.table.leave(session);
+                Err(gone)
+            }
+            (Err((problem, refusal)), stream) => {
+                if let Ok(stream) = stream {
+                    stream.not_started(&problem, refusal.as_deref());
+                }
+                Err(problem)
+            }
+        };
+        drop(held);
+        self.changed.notify_all();
+        self.join(number, &joining?, turn)
     }
 
     /// A poured stream that was opened, and its rate; or why there is none, as

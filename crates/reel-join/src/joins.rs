@@ -1,19 +1,27 @@
 //! Joins, from any thread: outlets are added, listed and removed.
 
-use crate::destination::{Destination, Targets};
-use crate::limits::{CONNECT_NS, JOIN_ANSWER_NS, OUTLETS_MAX, OUTLETS_OF_ALL_MAX, SEND_BUFFER_BYTES};
+use crate::destination::{Carrier, Destination, GroupOptions, Targets};
+use crate::framing::Framing;
+use crate::limits::{
+    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, JOIN_LEAD_NS, OUTLETS_MAX, OUTLETS_OF_ALL_MAX,
+    SEND_BUFFER_BYTES,
+};
 use crate::outlet::{OutletReport, OutletState, SharedOutlet};
+use crate::packet_times::packet_times;
 use crate::part::Part;
 use crate::refused::JoinRefused;
 use reel_admit::{Session, Sessions};
 use reel_cache::{SessionKey, Units};
-use reel_play::{PlayableTitle, uplink_client};
+use reel_play::{Playable, PlayableTitle, uplink_client};
+use reel_pour::limits::POUR_WORKAHEAD_BYTES_MAX;
+use reel_pour::{PourTerms, PourWriter, Pours};
 use reel_qos::Kind;
 use reel_rt::lock;
 use reel_serve::Waker;
+use reel_udp::{Family, MulticastOptions, MulticastSocket};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -28,6 +36,8 @@ struct Inner {
     targets: Targets,
     sessions: Arc<Sessions<PlayableTitle>>,
     units: Units,
+    pours: Pours,
+    cast_to: CastTo,
     listed: Mutex<HashMap<SessionKey, Outlets>>,
     wanted: Mutex<VecDeque<Wanted>>,
     waker: OnceLock<Waker>,
@@ -35,6 +45,9 @@ struct Inner {
     open: Arc<AtomicUsize>,
     counters: JoinCounters,
 }
+
+/// The name of the cast that sends to an address, if there is one.
+type CastTo = Box<dyn Fn(SocketAddr) -> Option<String> + Send + Sync>;
 
 /// What is counted for metrics.
 #[derive(Debug, Default)]
@@ -45,6 +58,8 @@ pub(crate) struct JoinCounters {
     pub(crate) cut: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) late_bytes: AtomicU64,
+    /// Trains of datagrams that a socket had no room for, and that were sent later.
+    pub(crate) waited: AtomicU64,
 }
 
 /// The outlets of one session.
@@ -58,6 +73,11 @@ impl Outlets {
     /// Whether one that is open goes to another machine.
     fn is_any_on_link(&self) -> bool {
         self.outlets.values().any(|outlet| outlet.uplink_client.is_some() && !outlet.has_ended())
+    }
+
+    /// Whether one that is open sends datagrams there.
+    fn is_any_to(&self, to: SocketAddr) -> bool {
+        self.outlets.values().any(|outlet| outlet.datagrams_to == Some(to) && !outlet.has_ended())
     }
 }
 
@@ -74,6 +94,15 @@ impl Drop for OutletPlace {
 pub(crate) enum Opened {
     File(Part),
     Tcp(OwnedFd),
+    Datagrams(DatagramSocket),
+    Live(PourWriter),
+}
+
+/// A socket for datagrams to one address.
+pub(crate) struct DatagramSocket {
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) to: SocketAddr,
+    pub(crate) framing: Framing,
 }
 
 /// What the thread of joins is to begin.
@@ -87,12 +116,21 @@ pub(crate) struct Wanted {
 }
 
 impl Joins {
-    /// No joins yet, of these sessions of titles in these units, into these targets.
-    pub fn new(targets: Targets, sessions: Arc<Sessions<PlayableTitle>>, units: Units) -> Joins {
+    /// No joins yet, of these sessions of titles in these units, into these targets. `cast_to`
+    /// names the cast that sends to an address: no outlet does so beside it.
+    pub fn new(
+        targets: Targets,
+        sessions: Arc<Sessions<PlayableTitle>>,
+        units: Units,
+        pours: Pours,
+        cast_to: impl Fn(SocketAddr) -> Option<String> + Send + Sync + 'static,
+    ) -> Joins {
         Joins(Arc::new(Inner {
             targets,
             sessions,
             units,
+            pours,
+            cast_to: Box::new(cast_to),
             listed: Mutex::default(),
             wanted: Mutex::default(),
             waker: OnceLock::new(),
@@ -165,6 +203,11 @@ impl Joins {
         &self.0.counters
     }
 
+    /// What programs pour, and sessions.
+    pub(crate) fn pours(&self) -> &Pours {
+        &self.0.pours
+    }
+
     /// The thread that plays.
     pub(crate) fn played_by(&self, waker: Waker) {
         // A second thread would have other joins.
@@ -210,9 +253,16 @@ impl Joins {
         // Before anything is opened.
         self.may_join(&destination)?;
         let session = self.0.sessions.touch(key, now_ns).ok_or(JoinRefused::NoSuchSession)?;
+        if destination.takes_packets() && session.playing().is_poured() {
+            return Err(JoinRefused::PouredByPackets(to.to_owned()));
+        }
+        if destination.takes_packets() && session.playing().transport().is_none() {
+            let (to, title) = (to.to_owned(), session.title_id().to_owned());
+            return Err(JoinRefused::NoTransportStream { to, title });
+        }
         let place = self.place()?;
-        let outlet = self.list_outlet(&session, to, destination.uplink_client(), now_ns)?;
-        let begun = self.open_destination(&destination).and_then(|to| {
+        let outlet = self.list_outlet(&session, (to, &destination), now_ns)?;
+        let begun = self.open_destination(&destination, (&session, now_ns)).and_then(|to| {
             let (answer, answered) = sync_channel(1);
             let wanted = Wanted { session, from_byte, outlet: Arc::clone(&outlet), to, place, answer };
             lock(&self.0.wanted).push_back(wanted);
@@ -230,14 +280,28 @@ impl Joins {
     fn may_join(&self, destination: &Destination) -> Result<(), JoinRefused> {
         match destination {
             Destination::File(_) => self.0.targets.directory().map(drop),
-            Destination::Tcp(address) => self.0.targets.check(*address),
+            Destination::Live(_) => self.0.targets.check_live(),
+            Destination::To(carrier, address) => self.0.targets.check(*carrier, *address),
         }
     }
 
-    fn open_destination(&self, destination: &Destination) -> Result<Opened, JoinRefused> {
+    fn open_destination(
+        &self,
+        destination: &Destination,
+        (session, now_ns): (&Session<PlayableTitle>, u64),
+    ) -> Result<Opened, JoinRefused> {
+        if let Some(to) = destination.datagrams_to() {
+            let is_rtp = matches!(destination, Destination::To(Carrier::Rtp, _));
+            return datagram_socket(to, is_rtp, &self.0.targets.groups).map(Opened::Datagrams);
+        }
         match destination {
             Destination::File(name) => self.0.targets.directory()?.begin(name).map(Opened::File),
-            Destination::Tcp(to) => {
+            Destination::Live(name) => {
+                let terms = live_terms(session.playing());
+                let terms = terms.ok_or_else(|| JoinRefused::NoFile(session.title_id().to_owned()))?;
+                Ok(Opened::Live(self.0.pours.begin(name, terms, now_ns)?))
+            }
+            Destination::To(_, to) => {
                 let socket = TcpStream::connect_timeout(to, Duration::from_nanos(CONNECT_NS));
                 let no_connection = |error| JoinRefused::NoConnection { to: *to, error };
                 let socket = socket.map_err(no_connection)?;
@@ -264,15 +328,25 @@ impl Joins {
     fn list_outlet(
         &self,
         session: &Session<PlayableTitle>,
-        to: &str,
-        uplink_client: Option<IpAddr>,
+        (to, destination): (&str, &Destination),
         now_ns: u64,
     ) -> Result<Arc<SharedOutlet>, JoinRefused> {
         self.forget_ended_sessions(now_ns);
         let has_deadlines = self.0.units.disks().classes().kind(session.class()) == Kind::Periodic;
+        let datagrams_to = destination.datagrams_to();
+        if let Some(to) = datagrams_to
+            && let Some(cast) = (self.0.cast_to)(to)
+        {
+            return Err(JoinRefused::OfCast { to, cast });
+        }
         let mut listed = lock(&self.0.listed);
+        if let Some(to) = datagrams_to
+            && listed.values().any(|of_session| of_session.is_any_to(to))
+        {
+            return Err(JoinRefused::SentTo(to));
+        }
         let of_session = listed.entry(session.key()).or_default();
-        if has_deadlines && uplink_client.is_some() && of_session.is_any_on_link() {
+        if has_deadlines && destination.uplink_client().is_some() && of_session.is_any_on_link() {
             return Err(JoinRefused::OneOnLink);
         }
         if of_session.outlets.len() >= OUTLETS_MAX {
@@ -280,7 +354,7 @@ impl Joins {
             let ended = ended.map(|outlet| outlet.number).ok_or(JoinRefused::TooManyOfSession)?;
             of_session.outlets.remove(&ended);
         }
-        let outlet = Arc::new(SharedOutlet::new(of_session.next, to.to_owned(), uplink_client));
+        let outlet = Arc::new(SharedOutlet::new(of_session.next, to.to_owned(), destination));
         of_session.next += 1;
         of_session.outlets.insert(outlet.number, Arc::clone(&outlet));
         Ok(outlet)
@@ -292,4 +366,37 @@ impl Joins {
             waker.wake();
         }
     }
+}
+
+/// A socket for datagrams to this address.
+fn datagram_socket(
+    to: SocketAddr,
+    is_rtp: bool,
+    groups: &GroupOptions,
+) -> Result<DatagramSocket, JoinRefused> {
+    let family = if to.is_ipv4() { Family::V4 } else { Family::V6 };
+    let options = MulticastOptions {
+        interface: groups.interface.clone().filter(|_| to.ip().is_multicast()),
+        ttl: groups.ttl,
+        allows_unicast: true,
+        send_buffer_bytes: DATAGRAM_SEND_BUFFER_BYTES,
+        ..MulticastOptions::new(family)
+    };
+    let socket = MulticastSocket::open(&options)?;
+    socket.check(to)?;
+    let framing = if is_rtp { Framing::rtp().map_err(JoinRefused::Random)? } else { Framing::plain() };
+    Ok(DatagramSocket { socket: socket.socket(), to, framing })
+}
+
+/// What a poured stream of a title declares that is played as a transport stream; `None` for
+/// others. Its viewers have as much ahead as a branch has.
+fn live_terms(playing: &PlayableTitle) -> Option<PourTerms> {
+    let bytes = playing.file()?.body.bytes();
+    let bytes_per_s = packet_times(playing)?.most_bytes_per_s(bytes);
+    Some(PourTerms {
+        bytes_per_s,
+        workahead_bytes: bytes_per_s.min(POUR_WORKAHEAD_BYTES_MAX),
+        delay_ns: JOIN_LEAD_NS,
+        content_type: "video/mp2t".to_owned(),
+    })
 }

@@ -8,25 +8,32 @@
 //! further one is a branch of the same chain. Nothing is copied: branches hold leases of the same
 //! buffers. What leaves the machine asks the uplink first. [`Joins`] is for the API,
 //! [`JoinFrontEnd`] has the thread. To follow one join: [`Joins::add`] -> `JoinThread::begin` ->
-//! `JoinThread::pump` -> `Part::write`, or `LinkUse::take` and the ring.
+//! `JoinThread::pump` -> `Part::write`, or `LinkUse::take` and the ring; for datagrams
+//! `Datagrams::next` -> `Pace::train` -> `Framing::frame` and the ring.
 #![forbid(unsafe_code)]
 
 mod destination;
 mod directory;
+mod framing;
 mod joins;
 pub mod limits;
 mod metrics;
 mod outlet;
+mod pace;
+mod packet_times;
 mod part;
 mod refused;
 mod tee;
 mod thread;
 
-pub use destination::{Destination, NoTarget, Targets, TcpTarget};
+pub use destination::{Carrier, Destination, GroupOptions, NoTarget, Target, Targets};
 pub use directory::{DirectoryError, JoinDirectory};
+pub use framing::{Framing, PAYLOAD_BYTES};
 pub use joins::Joins;
 pub use metrics::JoinMetrics;
 pub use outlet::{OutletReport, OutletState};
+pub use pace::{Datagram, Pace};
+pub use packet_times::{PACKET_BYTES, PacketTimes};
 pub use refused::JoinRefused;
-pub use tee::{KeptBy, Tee};
+pub use tee::{KeptBy, Tee, Waiting};
 pub use thread::{JoinFrontEnd, JoinThreads};

@@ -1,6 +1,7 @@
 //! Limits and tuning of this crate, each with its reason.
 
 use reel_play::limits::LINK_URGENT_NS;
+use reel_udp::limits::{UDP_HURRY, UDP_TRAIN_NS};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -61,7 +62,26 @@ pub const BRANCH_HOLD_FORGOTTEN: u64 = 10;
 /// How long a branch may take nothing while others wait for memory, as streams of programs may.
 pub const BRANCH_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
+/// Packets of a transport stream in a datagram: as many as fit in 1500 bytes with the headers of
+/// RTP, UDP and IP (RFC 2250, section 2: whole packets).
+pub const DATAGRAM_PACKETS: usize = 7;
+
+/// Bytes that a socket for datagrams holds at most: two of the longest trains, with what the kernel
+/// books for them. The pace is kept before it, so more would only hide that the way is too slow.
+pub const DATAGRAM_SEND_BUFFER_BYTES: usize = 256 << 10;
+
 // ---- Tuning
+
+/// How long before a datagram is due it leaves: half of [`JOIN_LEAD_NS`]. The other half is for
+/// what comes late from the disks, and this one for the link and for a machine that stands still.
+/// What was promised is granted at once from then on ([`LINK_AHEAD_NS`]).
+pub const DATAGRAM_AHEAD_NS: u64 = JOIN_LEAD_NS / 2;
+
+/// How much faster than its clock a stream that is behind may be sent, as a fraction; as for casts.
+pub const DATAGRAM_HURRY: (u64, u64) = UDP_HURRY;
+
+/// How much of a stream leaves as one train; as for casts.
+pub const DATAGRAM_TRAIN_NS: u64 = UDP_TRAIN_NS;
 
 /// How long before a byte is due it is sent at most: a destination that stands still for a second
 /// gets nothing late.
@@ -73,6 +93,10 @@ pub const JOIN_TICK_NS: u64 = SECOND_NS / 50;
 
 /// How often it is looked whether sessions still exist.
 pub const SESSION_LOOK_NS: u64 = SECOND_NS / 10;
+
+/// How often a chain of a poured stream is given more at once, while its branches take it. After
+/// that it is the turn of others.
+pub const FEEDS_PER_TURN: usize = 8;
 
 /// Threads that write files: a disk is kept busy by two, and one more begins and ends files.
 pub const WRITERS: usize = 3;

@@ -24,6 +24,11 @@ impl MetricsSource for JoinMetrics {
             ("reel_join_outlets_cut_total", "Outlets that were ended because they were slow.", &counters.cut),
             ("reel_join_bytes_total", "Bytes that destinations took.", &counters.bytes),
             ("reel_join_late_bytes_total", "Bytes among those that were late.", &counters.late_bytes),
+            (
+                "reel_join_datagram_trains_waited_total",
+                "Trains of datagrams that a socket had no room for, and that were sent later.",
+                &counters.waited,
+            ),
         ] {
             page.counter(name, help, &[], load(counter));
         }

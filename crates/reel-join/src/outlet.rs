@@ -1,7 +1,9 @@
 //! An outlet of a session, as other threads see it.
 
+use crate::destination::Destination;
+use crate::joins::JoinCounters;
 use reel_rt::lock;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -40,6 +42,10 @@ pub(crate) struct SharedOutlet {
     pub(crate) to: String,
     /// Whose turn on the uplink it takes; `None` if it goes nowhere else.
     pub(crate) uplink_client: Option<IpAddr>,
+    /// Where its datagrams go, if it sends such.
+    pub(crate) datagrams_to: Option<SocketAddr>,
+    /// It begins with a packet of a transport stream.
+    pub(crate) takes_packets: bool,
     pub(crate) from_byte: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) late_bytes: AtomicU64,
@@ -49,16 +55,28 @@ pub(crate) struct SharedOutlet {
 }
 
 impl SharedOutlet {
-    pub(crate) fn new(number: u64, to: String, uplink_client: Option<IpAddr>) -> SharedOutlet {
+    pub(crate) fn new(number: u64, to: String, destination: &Destination) -> SharedOutlet {
         SharedOutlet {
             number,
             to,
-            uplink_client,
+            uplink_client: destination.uplink_client(),
+            datagrams_to: destination.datagrams_to(),
+            takes_packets: destination.takes_packets(),
             from_byte: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),
             state: Mutex::new(OutletState::Joined),
             is_unwanted: AtomicBool::new(false),
+        }
+    }
+
+    /// Its destination took so many bytes, of which so many were late.
+    pub(crate) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
+        for (own, all, bytes) in
+            [(&self.bytes, &counters.bytes, bytes), (&self.late_bytes, &counters.late_bytes, late_bytes)]
+        {
+            own.fetch_add(bytes, Ordering::Relaxed);
+            all.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 

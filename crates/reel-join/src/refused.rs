@@ -2,6 +2,8 @@
 
 use crate::limits::{NAME_BYTES_MAX, OUTLETS_MAX, OUTLETS_OF_ALL_MAX};
 use reel_admit::{Client, OpenRefused};
+use reel_pour::PourRefused;
+use reel_udp::{DestinationError, OpenError};
 use std::io;
 use std::net::SocketAddr;
 
@@ -14,7 +16,7 @@ pub enum JoinRefused {
     NoSuchSession,
     /// The kind of destination is not known.
     #[error(
-        "there is no destination {0:?}; write file:NAME for a new file of the server's join.directory, or tcp:ADDRESS:PORT"
+        "there is no destination {0:?}; write file:NAME for a new file of the server's join.directory, tcp:ADDRESS:PORT, or for a transport stream udp:ADDRESS:PORT, rtp:ADDRESS:PORT, or live:NAME for a poured stream"
     )]
     UnknownDestination(String),
     /// The name cannot be that of a file.
@@ -48,6 +50,39 @@ pub enum JoinRefused {
         /// The cause.
         error: io::Error,
     },
+    /// What is sent in datagrams has packets.
+    #[error(
+        "only a transport stream is sent to {to}, and this session plays {title} otherwise; open a session of its form ts: /watch/{title}/{title}.ts (`reel form add VOLUME {title} ts` makes that form)"
+    )]
+    NoTransportStream {
+        /// The destination.
+        to: String,
+        /// The title.
+        title: String,
+    },
+    /// The poured stream is not begun.
+    #[error(transparent)]
+    Pour(#[from] PourRefused),
+    /// The address is not one that can be sent to.
+    #[error(transparent)]
+    Address(#[from] DestinationError),
+    /// There is no socket for datagrams.
+    #[error(transparent)]
+    Socket(#[from] OpenError),
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers for RTP: {0}")]
+    Random(io::Error),
+    /// A cast of the server sends there.
+    #[error("the cast {cast:?} of this server sends to {to}; stop it, or choose another address or port")]
+    OfCast {
+        /// The address.
+        to: SocketAddr,
+        /// The cast.
+        cast: String,
+    },
+    /// Another outlet sends there.
+    #[error("another outlet sends to {0} already; end it first, or choose another address or port")]
+    SentTo(SocketAddr),
     /// There is a file of this name.
     #[error("{0:?} exists already, and no file is ever replaced; choose another name")]
     Exists(String),
@@ -60,6 +95,18 @@ pub enum JoinRefused {
     /// The title cannot be one file.
     #[error("the title {0} has nothing that a plain MP4 file can hold")]
     NoFile(String),
+    /// A poured stream has no bytes of before.
+    #[error("a poured stream is joined where it is now; leave from_byte out")]
+    BeginsNow,
+    /// Its program has ended it.
+    #[error("no program pours a stream {0} now; `reel pour {0}` does")]
+    NotPoured(String),
+    /// The session was admitted for an earlier stream of this name.
+    #[error("the stream {0} was begun again at another rate; open another session of it")]
+    PouredAnew(String),
+    /// What programs pour has no times of packets.
+    #[error("a poured stream is not sent to {0}; join it to tcp:ADDRESS:PORT or file:NAME")]
+    PouredByPackets(String),
     /// The title is shorter.
     #[error("the file of this title ends after {0} bytes, before from_byte")]
     BeyondEnd(u64),
@@ -126,6 +173,7 @@ impl JoinRefused {
         match self {
             JoinRefused::NotAdmitted(refused) => refused.retry_after_s(),
             JoinRefused::TooMany | JoinRefused::NoMemory(_) | JoinRefused::NoAnswer => 5,
+            JoinRefused::Pour(PourRefused::TooMany | PourRefused::NoMemory { .. }) => 5,
             _ => 0,
         }
     }

@@ -12,10 +12,12 @@
 //! [`Tee::too_slow`] names branches that keep others waiting for longer than they may.
 
 mod branch;
+mod standing;
 
 use crate::limits::{
     BRANCH_BYTE_MAX_NS, BRANCH_HELD_UNDER_PRESSURE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, LINK_AHEAD_NS,
 };
+use crate::packet_times::{PACKET_BYTES, PacketTimes};
 use branch::Branch;
 use reel_arena::mms::Ending;
 use reel_ring::Chunk;
@@ -23,12 +25,14 @@ use reel_serve::streams::{Offer, Outlet, Settled};
 use std::collections::BTreeMap;
 
 /// No deadline.
-const NEVER_NS: u64 = u64::MAX;
+pub(crate) const NEVER_NS: u64 = u64::MAX;
 
 /// The branches of a chain, by number.
 #[derive(Debug)]
 pub struct Tee {
     branches: BTreeMap<u64, Branch>,
+    /// When packets are due, if the chain is a transport stream.
+    times: Option<PacketTimes>,
     now_ns: u64,
     /// The position after the last byte that was offered.
     offered: u64,
@@ -40,6 +44,19 @@ pub struct Tee {
     more: bool,
     /// When it was last looked for slow branches.
     looked_ns: u64,
+}
+
+/// What a branch may send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The position of its first byte.
+    pub position: u64,
+    /// When that is due in the chain; `u64::MAX` if at no fixed time.
+    pub due_ns: u64,
+    /// How many bytes wait.
+    pub bytes: usize,
+    /// Whether these are all to the end.
+    pub is_rest: bool,
 }
 
 /// What keeps a branch, and others with it.
@@ -56,6 +73,7 @@ impl Tee {
     pub fn new(position: u64, now_ns: u64) -> Tee {
         Tee {
             branches: BTreeMap::new(),
+            times: None,
             now_ns,
             offered: position,
             released: position,
@@ -65,10 +83,24 @@ impl Tee {
         }
     }
 
+    /// The same for a transport stream, each packet of which has a time of its own.
+    pub fn of_packets(position: u64, times: PacketTimes, now_ns: u64) -> Tee {
+        Tee { times: Some(times), ..Tee::new(position, now_ns) }
+    }
+
     /// A branch joins. Returns the position of its first byte: the next one that is offered.
     pub fn join(&mut self, number: u64) -> u64 {
-        self.branches.insert(number, Branch::new(self.offered, self.now_ns));
-        self.offered
+        self.join_at(number, self.offered)
+    }
+
+    /// A branch joins that begins with the next packet of a transport stream.
+    pub fn join_at_packet(&mut self, number: u64) -> u64 {
+        self.join_at(number, self.offered.next_multiple_of(PACKET_BYTES))
+    }
+
+    fn join_at(&mut self, number: u64, position: u64) -> u64 {
+        self.branches.insert(number, Branch::new(position, self.now_ns));
+        position
     }
 
     /// A branch leaves.
@@ -99,12 +131,25 @@ impl Tee {
         self.branches.get(&number).map_or(self.due_ns, |branch| branch.next_due_ns(self.due_ns))
     }
 
+    /// What waits for a branch; nothing while it sends.
+    pub fn waiting(&self, number: u64) -> Option<Waiting> {
+        let branch = self.branches.get(&number)?;
+        let bytes = branch.waiting_bytes();
+        let is_rest = !self.more && branch.done + bytes as u64 == self.offered;
+        (bytes > 0).then(|| Waiting { position: branch.done, due_ns: branch.front_due_ns(), bytes, is_rest })
+    }
+
+    /// When packets are due, if the chain is a transport stream.
+    pub fn times(&self) -> Option<&PacketTimes> {
+        self.times.as_ref()
+    }
+
     /// What a branch is to send next: at most so many bytes of what was offered to it. Nothing if
     /// it sends already, so bytes leave in order.
     pub fn take(&mut self, number: u64, bytes_max: usize) -> Vec<Chunk> {
         let now_ns = self.now_ns;
         let Some(branch) = self.branches.get_mut(&number) else { return Vec::new() };
-        branch.await_link(false, now_ns);
+        branch.moves_on(now_ns);
         branch.take(bytes_max)
     }
 
@@ -112,7 +157,18 @@ impl Tee {
     pub fn awaits_link(&mut self, number: u64) {
         let now_ns = self.now_ns;
         if let Some(branch) = self.branches.get_mut(&number) {
-            branch.await_link(true, now_ns);
+            branch.pace.stands(false, now_ns);
+            branch.link.stands(true, now_ns);
+        }
+    }
+
+    /// A branch waits from now on until its next datagram is to leave. It keeps no other one
+    /// waiting meanwhile: these bytes were offered to all.
+    pub fn awaits_pace(&mut self, number: u64) {
+        let now_ns = self.now_ns;
+        if let Some(branch) = self.branches.get_mut(&number) {
+            branch.link.stands(false, now_ns);
+            branch.pace.stands(true, now_ns);
         }
     }
 
@@ -120,12 +176,13 @@ impl Tee {
     /// those that were late.
     pub fn sent(&mut self, number: u64, bytes: usize) -> u64 {
         let now_ns = self.now_ns;
-        self.branches.get_mut(&number).map_or(0, |branch| branch.sent(bytes, now_ns))
+        let times = self.times.as_ref();
+        self.branches.get_mut(&number).map_or(0, |branch| branch.sent(bytes, times, now_ns))
     }
 
     /// Whether a branch has sent everything to the end.
     pub fn is_complete(&self, number: u64) -> bool {
-        !self.more && self.branches.get(&number).is_some_and(|branch| branch.done == self.offered)
+        !self.more && self.branches.get(&number).is_some_and(|branch| branch.done >= self.offered)
     }
 
     /// The branches that keep another one waiting for longer than they may, or that hold memory for
@@ -149,7 +206,8 @@ impl Tee {
             && self.branches.values().any(|branch| branch.pieces.is_empty());
         let mut slow = Vec::new();
         for (number, branch) in &mut self.branches {
-            let link_ns = branch.link_wait_since_look(now_ns);
+            let link_ns = branch.link.since_look_ns(now_ns);
+            let pace_ns = branch.pace.since_look_ns(now_ns);
             let Some(first) = branch.pieces.front() else {
                 branch.forget(since_ns);
                 continue;
@@ -159,7 +217,7 @@ impl Tee {
             let byte_ns = own_ns.saturating_sub(first.offered_ns);
             let is_ahead = branch.next_due_ns(self.due_ns) > now_ns.saturating_add(LINK_AHEAD_NS);
             if waits && has_deadlines {
-                branch.held_ns += since_ns.saturating_sub(link_ns);
+                branch.held_ns += since_ns.saturating_sub(link_ns + pace_ns);
                 branch.link_held_ns += if is_ahead { 0 } else { link_ns };
             } else {
                 branch.forget(since_ns);
@@ -189,19 +247,21 @@ impl Tee {
     }
 
     fn least_done(&self) -> u64 {
-        self.branches.values().map(|branch| branch.done).min().unwrap_or(self.offered)
+        // A branch that begins with the next packet may be ahead of what was offered.
+        self.branches.values().map(|branch| branch.done).fold(self.offered, u64::min)
     }
 }
 
 impl Outlet for Tee {
     fn offer(&mut self, message: &Offer<'_>) -> u64 {
-        self.due_ns = message.due_ns;
+        let times = self.times.as_ref();
+        self.due_ns = times.map_or(message.due_ns, |times| times.due_ns(message.position, message.due_ns));
         let is_early = self.due_ns_or_now().saturating_sub(JOIN_LEAD_NS) > self.now_ns;
         if self.branches.is_empty() || is_early {
             return 0;
         }
         for branch in self.branches.values_mut() {
-            branch.offer(message.chunk, message.due_ns, self.now_ns);
+            branch.offer(message.chunk, message.position, self.due_ns, self.now_ns);
         }
         let bytes = message.chunk.len() as u64;
         self.offered += bytes;

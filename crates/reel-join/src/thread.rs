@@ -1,24 +1,32 @@
 //! The thread of joins: one core that plays sessions into their outlets.
 
 mod chain;
+mod datagrams;
 mod link;
+mod live;
+mod pacing;
+mod poured;
 mod sends;
 mod writing;
 
 use crate::joins::{Joins, Opened, Wanted};
 use crate::limits::{JOIN_MEMORY_SHARE, JOIN_TICK_NS, SESSION_LOOK_NS, WRITERS, WRITES_MAX};
 use crate::outlet::{OutletState, SharedOutlet};
+use crate::packet_times::packet_times;
 use crate::refused::{JoinRefused, plain};
 use crate::tee::{KeptBy, Tee};
 use chain::{Chain, Sink, SinkTo};
+use datagrams::{Answer, Datagrams, Next};
 use link::{LinkUse, Sent};
+use live::LiveSink;
+use pacing::Pacing;
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::{MediaRequest, Playable, PlayableTitle, UplinkGate};
 use reel_ring::{Done, DriverChoice, Op, RingConfig};
 use reel_rt::{Core, RtError, Workers};
-use reel_serve::streams::{Batch, Opening, StreamId, Streams};
+use reel_serve::streams::{Opening, StreamId, Streams};
 use reel_serve::{
     Accepted, FrontEnd, Listening, NoPlace, OpenConnections, OpenResult, Parts, PlaceShares, Protocol, Serve,
     ServeThreads, Step, ThreadsConfig,
@@ -113,6 +121,7 @@ struct JoinThread {
     joins: Joins,
     writing: Writing,
     sends: Sends,
+    pacing: Pacing,
     /// The link to other machines.
     gate: Arc<UplinkGate>,
     window_buffers: usize,
@@ -125,9 +134,10 @@ struct JoinThread {
     looked_ns: u64,
 }
 
-/// The timer of [`JoinThread::tick`], and that of [`JoinThread::collect`].
+/// The timers of [`JoinThread::tick`], [`JoinThread::collect`] and [`JoinThread::paced`].
 const TICK: u64 = 0;
 const COLLECT: u64 = 1;
+const PACED: u64 = 2;
 
 impl JoinThread {
     fn new(joins: Joins, writing: Writing, gate: Arc<UplinkGate>, window_buffers: usize) -> Self {
@@ -137,6 +147,7 @@ impl JoinThread {
             joins,
             writing,
             sends: Sends::default(),
+            pacing: Pacing::default(),
             gate,
             window_buffers,
             streams: Streams::default(),
@@ -162,7 +173,8 @@ impl JoinThread {
         };
         let begun = id.and_then(|id| {
             let tee = self.streams.outlet_mut(id).ok_or(JoinRefused::Stopping)?;
-            Ok((id, tee.join(outlet.number)))
+            let number = outlet.number;
+            Ok((id, if outlet.takes_packets { tee.join_at_packet(number) } else { tee.join(number) }))
         });
         match begun {
             Ok((id, from_byte)) => {
@@ -185,12 +197,12 @@ impl JoinThread {
     }
 
     fn sink_to(&self, outlet: &SharedOutlet, to: Opened) -> SinkTo {
+        let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
-            Opened::Tcp(socket) => {
-                let link = outlet.uplink_client.map(|client| LinkUse::new(&self.gate, client));
-                SinkTo::Tcp(Arc::new(socket), link)
-            }
+            Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),
+            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer))),
+            Opened::Datagrams(socket) => SinkTo::Datagrams(Box::new(Datagrams::new(socket, link))),
         }
     }
 
@@ -211,17 +223,18 @@ impl JoinThread {
         if serve.is_draining() {
             return Err(JoinRefused::Stopping);
         }
+        if session.playing().is_poured() {
+            self.has_memory(serve)?;
+            return self.open_poured(serve, session, from_byte);
+        }
         let body = session.playing().file().map(|file| file.body.clone());
         let body = body.ok_or_else(|| JoinRefused::NoFile(session.title_id().to_owned()))?;
         let file_bytes = body.bytes();
         if from_byte > file_bytes {
             return Err(JoinRefused::BeyondEnd(file_bytes));
         }
-        let buffers = serve.engine.units().budget().total();
-        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
-        if self.chains.len() >= chains_max {
-            return Err(JoinRefused::NoMemory(chains_max));
-        }
+        self.has_memory(serve)?;
+        let times = packet_times(session.playing());
         let media = MediaRequest::File(from_byte..file_bytes);
         let now_ns = serve.now_ns();
         let policy = serve
@@ -234,13 +247,23 @@ impl JoinThread {
             position: from_byte,
             policy,
             chain_bytes_max: SEND_BYTES_MAX,
-            outlet: Tee::new(from_byte, now_ns),
+            outlet: match times {
+                Some(times) => Tee::of_packets(from_byte, times, now_ns),
+                None => Tee::new(from_byte, now_ns),
+            },
         };
         let set = self.streams.open(serve.engine, [opening], now_ns);
         // One opening gives one stream.
         let id = *set.first().ok_or(JoinRefused::Stopping)?;
-        self.chains.insert(id, Chain { session, sinks: BTreeMap::new() });
+        self.chains.insert(id, Chain { session, sinks: BTreeMap::new(), live: None });
         Ok(id)
+    }
+
+    /// Whether there is memory for another chain.
+    fn has_memory(&self, serve: &Serve<'_>) -> Result<(), JoinRefused> {
+        let buffers = serve.engine.units().budget().total();
+        let chains_max = (buffers / JOIN_MEMORY_SHARE / self.window_buffers.max(1)).max(1);
+        if self.chains.len() >= chains_max { Err(JoinRefused::NoMemory(chains_max)) } else { Ok(()) }
     }
 
     /// Reads what can be read, and has each branch take what was offered to it.
@@ -248,9 +271,9 @@ impl JoinThread {
         if let Some(tee) = self.streams.outlet_mut(id) {
             tee.set_now(serve.now_ns());
         }
-        let Batch { ended, .. } = self.streams.read_send(&[id], serve.engine, serve.now_ns());
+        let ending = self.read(serve, id);
         self.send(serve, id);
-        for (id, ending) in ended {
+        if let Some(ending) = ending {
             self.end(serve, id, ending);
         }
     }
@@ -261,21 +284,37 @@ impl JoinThread {
             return;
         };
         let (classes, now_ns) = (serve.engine.units().disks().classes(), serve.now_ns());
+        tee.set_now(now_ns);
         let on_reservation = chain.on_reservation();
+        let (session, sinks) = (&chain.session, &mut chain.sinks);
         let mut sent = Vec::new();
         for number in tee.branches() {
-            let Some(sink) = chain.sinks.get_mut(&number) else { continue };
+            let Some(sink) = sinks.get_mut(&number) else { continue };
             let of = (id, number);
-            let slot = match &mut sink.to {
-                SinkTo::File(slot) => slot,
-                SinkTo::Tcp(..) if tee.is_complete(number) => {
+            let is_complete = tee.is_complete(number);
+            let whose =
+                Sent { session, classes: &classes, is_on_reservation: on_reservation == Some(number) };
+            match &mut sink.to {
+                SinkTo::File(slot) => {
+                    let Some(part) = slot.take() else { continue };
+                    if is_complete {
+                        tee.leave(number);
+                        self.completing.extend(sinks.remove(&number).map(|sink| (of, sink)));
+                        self.writing.begin(Work { of, part, chunks: None });
+                        continue;
+                    }
+                    let chunks = tee.take(number, usize::MAX);
+                    if chunks.is_empty() {
+                        *slot = Some(part);
+                    } else {
+                        self.writing.begin(Work { of, part, chunks: Some(chunks) });
+                    }
+                }
+                SinkTo::Tcp(..) | SinkTo::Datagrams(_) | SinkTo::Live(_) if is_complete => {
                     tee.leave(number);
-                    sent.extend(chain.sinks.remove(&number));
-                    continue;
+                    sent.extend(sinks.remove(&number));
                 }
                 SinkTo::Tcp(socket, link) => {
-                    let is_on_reservation = on_reservation == Some(number);
-                    let whose = Sent { session: &chain.session, classes: &classes, is_on_reservation };
                     let chunks = match link {
                         None => Ok(tee.take(number, usize::MAX)),
                         Some(link) => link.take((tee, number), &whose, now_ns),
@@ -289,21 +328,18 @@ impl JoinThread {
                         Err(is_first) if is_first => serve.core.at(now_ns, COLLECT),
                         Err(_) => {}
                     }
-                    continue;
                 }
-            };
-            let Some(part) = slot.take() else { continue };
-            if tee.is_complete(number) {
-                tee.leave(number);
-                self.completing.extend(chain.sinks.remove(&number).map(|sink| (of, sink)));
-                self.writing.begin(Work { of, part, chunks: None });
-                continue;
-            }
-            let chunks = tee.take(number, usize::MAX);
-            if chunks.is_empty() {
-                *slot = Some(part);
-            } else {
-                self.writing.begin(Work { of, part, chunks: Some(chunks) });
+                SinkTo::Live(live) => {
+                    let counted = (&*sink.outlet, self.joins.counters());
+                    let next_ns = live.write_all((tee, number), counted, now_ns);
+                    next_ns.into_iter().for_each(|at_ns| self.pacing.leaves(serve.core, at_ns));
+                }
+                SinkTo::Datagrams(datagrams) => match datagrams.next((tee, number), &whose, now_ns) {
+                    Next::Train(train) => self.sends.begin(serve.core, of, Op::Train(train)),
+                    Next::At(at_ns) => self.pacing.leaves(serve.core, at_ns),
+                    Next::Granted { is_first: true } => serve.core.at(now_ns, COLLECT),
+                    Next::Granted { is_first: false } | Next::Nothing => {}
+                },
             }
         }
         let is_over = chain.sinks.is_empty();
@@ -312,6 +348,19 @@ impl JoinThread {
         }
         if is_over {
             self.end(serve, id, Ending::Complete);
+        }
+    }
+
+    /// Has datagrams leave whose time has come.
+    fn paced(&mut self, serve: &mut Serve<'_>) {
+        if !self.pacing.has_come(serve.now_ns()) {
+            return;
+        }
+        let has_datagrams = |chain: &Chain| chain.sinks.values().any(|sink| sink.outlet.takes_packets);
+        let paced: Vec<_> =
+            self.chains.iter().filter_map(|(id, chain)| has_datagrams(chain).then_some(*id)).collect();
+        for id in paced {
+            self.send(serve, id);
         }
     }
 
@@ -351,11 +400,27 @@ impl JoinThread {
         // The outlet may have been ended meanwhile.
         let Some(sink) = chain.and_then(|chain| chain.sinks.get_mut(&number)) else { return };
         let bytes = match (done.op, done.result) {
-            (Op::Send { .. }, Ok(bytes)) => bytes,
-            (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                if let Some(link) = sink.link_mut() {
-                    link.sent(0);
+            (Op::Train(train), result) => {
+                let SinkTo::Datagrams(datagrams) = &mut sink.to else { return };
+                match datagrams.answered(result) {
+                    Answer::Sent(bytes) => bytes,
+                    Answer::Again => 0,
+                    Answer::Full => {
+                        self.joins.counters().waited.fetch_add(1, Ordering::Relaxed);
+                        let socket = train.socket;
+                        return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
+                    }
+                    Answer::Failed(why) => {
+                        return self.end_branch(serve, (id, number), OutletState::Ended(why));
+                    }
                 }
+            }
+            (Op::Send { .. }, Ok(bytes)) => {
+                sink.link_mut().into_iter().for_each(|link| link.sent(bytes));
+                bytes
+            }
+            (Op::Send { socket, .. }, Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                sink.link_mut().into_iter().for_each(|link| link.sent(0));
                 return self.sends.begin(serve.core, (id, number), Op::AwaitWritable { socket });
             }
             // What is wrong with the socket, the next attempt to send says.
@@ -366,9 +431,6 @@ impl JoinThread {
             }
         };
         let Some(tee) = self.streams.outlet_mut(id) else { return };
-        if let Some(link) = sink.link_mut() {
-            link.sent(bytes);
-        }
         tee.set_now(serve.now_ns());
         let late = tee.sent(number, bytes);
         sink.sent(bytes as u64, late, self.joins.counters());
@@ -406,13 +468,17 @@ impl JoinThread {
 
     /// Ends a chain, and the outlets that it still has.
     fn end(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending) {
-        self.streams.close(&[id], serve.engine, ending);
-        let Some(chain) = self.chains.remove(&id) else { return };
         let why = match ending {
             Ending::Lost => "stored bytes of the title are lost; the log of the server says which",
             Ending::Stopped => "the server stops",
             _ => "its session has ended",
         };
+        self.end_because(serve, id, ending, why);
+    }
+
+    fn end_because(&mut self, serve: &mut Serve<'_>, id: StreamId, ending: Ending, why: &str) {
+        self.streams.close(&[id], serve.engine, ending);
+        let Some(chain) = self.chains.remove(&id) else { return };
         for sink in chain.sinks.into_values() {
             self.has_ended(sink, OutletState::Ended(why.to_owned()));
         }
@@ -520,6 +586,7 @@ impl Protocol for JoinThread {
     fn timer(&mut self, serve: &mut Serve<'_>, token: u64) {
         match token {
             COLLECT => self.collect(serve),
+            PACED => self.paced(serve),
             _ => self.tick(serve),
         }
     }

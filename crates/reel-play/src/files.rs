@@ -95,6 +95,10 @@ impl PlayableTitle {
 
     /// The text of a playlist or manifest; `None` if the title has none.
     fn compose(&self, file: SessionFile, choice: usize) -> Option<String> {
+        // What a program pours has no index.
+        if self.is_poured() {
+            return None;
+        }
         let index = self.title().index();
         let shows = |track: usize| self.shows(choice, track);
         match file {

@@ -23,8 +23,8 @@ pub struct PlayableTitle {
     title: Arc<Title>,
     file: Option<PlainFile>,
     offers: Offers,
-    /// What a viewer of a poured stream is reserved.
-    poured: Option<Choices>,
+    /// The rate of a poured stream in bytes per second, and what a viewer of it is reserved.
+    poured: Option<(u64, Choices)>,
     stream: Option<PushedStream>,
     transport: Option<Arc<Stream>>,
     pub(crate) texts: TextCache,
@@ -34,7 +34,11 @@ impl Playable for PlayableTitle {
     fn choices(&self, form: Form) -> Option<Choices> {
         match form {
             Form::Ladder | Form::File => self.offers.of(form).cloned(),
-            Form::Stream => self.poured.clone().or_else(|| self.stream.as_ref()?.choices.clone()),
+            Form::Stream => self
+                .poured
+                .as_ref()
+                .map(|(_, choices)| choices.clone())
+                .or_else(|| self.stream.as_ref()?.choices.clone()),
         }
     }
 
@@ -109,7 +113,7 @@ impl PlayableTitle {
             title: Arc::new(Title::unstored(name)),
             file: None,
             offers: Offers::none(),
-            poured: Some(Choices::from(Arc::from([demand]))),
+            poured: Some((bytes_per_s, Choices::from(Arc::from([demand])))),
             stream: None,
             transport: None,
             texts: TextCache::new(1, 0, 0),
@@ -143,13 +147,18 @@ impl PlayableTitle {
         self.transport.is_some()
     }
 
+    /// Whether it is a stream that a program pours at this rate.
+    pub fn is_poured_at(&self, bytes_per_s: u64) -> bool {
+        self.poured.as_ref().is_some_and(|(rate, _)| *rate == bytes_per_s)
+    }
+
     /// Whether it is a stream that a program pours.
     pub fn is_poured(&self) -> bool {
         self.poured.is_some()
     }
 
     /// The transport stream that is played as one file.
-    pub(crate) fn transport(&self) -> Option<&Arc<Stream>> {
+    pub fn transport(&self) -> Option<&Arc<Stream>> {
         self.transport.as_ref()
     }
 

@@ -40,7 +40,7 @@ pub enum SendFault {
 
 impl SendFault {
     /// The fault that an error stands for. `packets` is how many packets the train had.
-    pub(crate) fn of(error: io::Error, packet_bytes: usize, packets: usize) -> SendFault {
+    pub fn of(error: io::Error, packet_bytes: usize, packets: usize) -> SendFault {
         match Errno::from_io_error(&error) {
             Some(Errno::NETUNREACH | Errno::HOSTUNREACH) => SendFault::NoRoute,
             Some(Errno::PERM | Errno::ACCESS) => SendFault::Forbidden,

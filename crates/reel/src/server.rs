@@ -17,7 +17,7 @@ use casts::{CASTS, ServerCasts, begin_configured};
 use front_ends::{Addresses, BoundFrontEnds, FrontEndPlan, FrontEnds, Starting};
 use housekeeping::Housekeeping;
 pub use joins::JoinConfig;
-use joins::{ServerOutlets, targets};
+use joins::{ServerOutlets, joins_beside, targets};
 use kept_sessions::SessionKeeper;
 use lanes::{Runtimes, lanes};
 use members::MemberWatch;
@@ -266,8 +266,8 @@ impl Server {
         let runtimes = Runtimes::start()?;
         let runtime = runtimes.control();
         let casts = casts(&library, &parts, addresses.http, config.cast_train_packets);
-        let joins = Joins::new(targets, Arc::clone(&parts.sessions), parts.units.clone());
         let pours = Pours::default();
+        let joins = joins_beside(&casts, &parts, targets, &pours);
         let services = services(&library, &parts, &capacity, (&casts, &joins, &pours));
         let control = control_plane(config.control.clone(), services, registry(&library, &parts));
         runtimes.answer(arriving, &control);
@@ -542,7 +542,7 @@ fn services(
     });
     let services = Services {
         library: Arc::clone(library) as _,
-        sessions: Arc::new(ServerSessions { opener: parts.opener.clone() }),
+        sessions: Arc::new(ServerSessions { opener: parts.opener.clone(), pours: pours.clone() }),
         admission: Arc::clone(&admission) as _,
         volume_jobs: Arc::new(ServerVolumeJobs(Arc::clone(volume))),
         casts: Arc::new(ServerCasts { casts: casts.clone(), library: Arc::clone(library) }),

@@ -588,9 +588,17 @@ export interface NewOutlet {
   from_byte?: number;
   /**
    * The destination: `file:NAME` for a new file of the directory that the server's configuration
-   * names (`join.directory`), or `tcp:ADDRESS:PORT` for what listens there (`join.to`).
+   * names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT` or
+   * `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport stream
+   * (`join.to`).
    */
   to: string;
+}
+
+/** A session on a poured stream that is wanted. */
+export interface OpenPouredSession {
+  /** The name of its class; without one, that of streams with deadlines. */
+  class: string | null;
 }
 
 /** What is to be played. */
@@ -656,6 +664,20 @@ export interface Pour {
 export interface PourList {
   /** By name. */
   pours: Pour[];
+}
+
+/** A session on a poured stream. It is joined to destinations: it has outlets as any session. */
+export interface PouredSession {
+  /** The name of its class. */
+  class: string;
+  /** Seconds without a request or an outlet after which the session ends. */
+  expires_in_s: number;
+  /** The session's secret: a client that knows it may join and end the session. */
+  key: string;
+  /** Where its outlets are. */
+  outlets: string;
+  /** `live/` and the name of the stream. */
+  title: string;
 }
 
 /** The device time that reads cost. */

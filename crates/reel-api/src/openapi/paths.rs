@@ -9,9 +9,9 @@ use crate::library_service::VolumeReport;
 use crate::subtitles::SubtitleQuery;
 use crate::upload::UploadQuery;
 use crate::wire::{
-    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, JobList, NewCast,
-    NewOutlet, OpenSession, Outlet, OutletList, PourList, Readiness, Replacement, Session, SessionChange,
-    SessionList, Title, TitleChange, TitleList, Watch,
+    AddedSubtitles, Capacity, Cast, CastList, CastPlans, CastSlots, Dashboard, FileTimes, FileTimesQuery,
+    JobList, NewCast, NewOutlet, OpenPouredSession, OpenSession, Outlet, OutletList, PourList, PouredSession,
+    Readiness, Replacement, Session, SessionChange, SessionList, Title, TitleChange, TitleList, Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -122,11 +122,13 @@ fn played_id() -> Value {
 fn file_times(describe: &mut Describe) -> Value {
     let responses = [
         ("200", describe.json::<FileTimes>("Where its stretches begin, and when they are shown")),
-        ("404", describe.problem("No such title")),
+        ("400", describe.problem("No such form")),
+        ("404", describe.problem("No such title, or it is not stored in this form")),
         ("503", describe.problem("A disk does not answer")),
     ];
     let summary = "When the bytes of a title as one file are shown";
-    let get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
+    let mut get = describe.operation(Operation { tag: "titles", id: "getFileTimes", summary }, responses);
+    get["parameters"] = query::<FileTimesQuery>();
     json!({ "parameters": [played_id()], "get": get })
 }
 
@@ -322,9 +324,24 @@ fn pours(describe: &mut Describe) -> Paths {
     ];
     let summary = "A stream that a program pours, while it comes";
     let play = describe.operation(Operation { tag: "media", id: "playPour", summary }, play);
+    let opened = [
+        ("201", describe.json::<PouredSession>("Granted; Location is the session's address")),
+        ("400", describe.problem("No such class")),
+        ("403", describe.problem(CLASS_OF_OTHERS)),
+        ("404", describe.problem("No program pours a stream of this name now")),
+        ("415", describe.problem("The body is not JSON")),
+        ("429", describe.problem("Refused: this client has its share")),
+        ("503", describe.problem(REFUSED)),
+    ];
+    let summary = "Ask for a stream that a program pours, to join it";
+    let open = Operation { tag: "sessions", id: "openPouredSession", summary };
+    let mut open = describe.operation(open, opened);
+    open["requestBody"] = describe.body::<OpenPouredSession>();
+    let name = || path("name", "A poured stream's name");
     vec![
         ("/api/v1/pours", json!({ "get": describe.operation(op, list) })),
-        ("/live/{name}", json!({ "parameters": [path("name", "A poured stream's name")], "get": play })),
+        ("/api/v1/pours/{name}/sessions", json!({ "parameters": [name()], "post": open })),
+        ("/live/{name}", json!({ "parameters": [name()], "get": play })),
     ]
 }
 

@@ -433,5 +433,7 @@ async fn the_times_of_a_title_as_one_file_are_told() {
             "stretches": [{"byte": 0, "at_ns": 0}, {"byte": 100, "at_ns": 2_000_000_000}],
         })
     );
+    assert_eq!(server.get("/api/v1/titles/film/file-times?form=ts").await.status, StatusCode::OK);
+    server.get("/api/v1/titles/film/file-times?form=avi").await.problem(400);
     server.get("/api/v1/titles/none/file-times").await.problem(404);
 }

@@ -537,6 +537,18 @@ impl SessionService for FakeSessions {
         self.set_aside.lock().expect("lock").clone()
     }
 
+    fn open_poured(
+        &self,
+        name: &str,
+        class: Option<&str>,
+        client: std::net::IpAddr,
+    ) -> Result<SessionReport, SessionRefusal> {
+        match class {
+            None | Some("periodic") => self.open(name, client),
+            Some(class) => Err(SessionRefusal::NoSuchClass(format!("there is no class {class}"))),
+        }
+    }
+
     fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
@@ -576,7 +588,7 @@ impl SessionService for FakeSessions {
         Ok(session)
     }
 
-    fn file_times(&self, title: &str) -> Result<FileTimes, SessionRefusal> {
+    fn file_times(&self, title: &str, _: Form) -> Result<FileTimes, SessionRefusal> {
         let stretches = [(0, 0), (100, 2_000_000_000)].map(|(byte, at_ns)| FileStretch { byte, at_ns });
         match title {
             "none" => Err(SessionRefusal::NoSuchTitle(title.to_owned())),

@@ -10,5 +10,6 @@ mod fake_outlets;
 mod http2;
 mod openapi;
 mod outlets;
+mod pours;
 mod turns;
 mod uploads;

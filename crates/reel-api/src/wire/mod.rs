@@ -23,13 +23,13 @@ pub use dashboard::{
     RefusalCount, ResourceUnit, ResourceUse,
 };
 pub use outlets::{NewOutlet, Outlet, OutletList, OutletStage};
-pub use pours::{Pour, PourList};
+pub use pours::{OpenPouredSession, Pour, PourList, PouredSession};
 pub use problem::ProblemBody;
 pub use resource::{ResourceCode, ResourceId};
 pub use server::{JobList, Readiness, ReadinessCheck, Replacement};
 pub use sessions::{ListedSession, OpenSession, Session, SessionChange, SessionList};
 pub use titles::{
-    AddedSubtitles, AudioTrack, FileStretch, FileTimes, SourceFile, SubtitleTrack, Title, TitleChange,
-    TitleList, VideoTrack, WatchAddresses,
+    AddedSubtitles, AudioTrack, FileForm, FileStretch, FileTimes, FileTimesQuery, SourceFile, SubtitleTrack,
+    Title, TitleChange, TitleList, VideoTrack, WatchAddresses,
 };
 pub use watch::{Watch, WatchFile, WatchFileState};

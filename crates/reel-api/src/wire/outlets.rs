@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct NewOutlet {
     /// The destination: `file:NAME` for a new file of the directory that the server's configuration
-    /// names (`join.directory`), or `tcp:ADDRESS:PORT` for what listens there (`join.to`).
+    /// names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT`
+    /// or `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport
+    /// stream (`join.to`).
     pub to: String,
     /// The first byte of the title as one file that it gets. Without it, the first of all; or, if
     /// the session is played into another outlet already, the next one of that.

@@ -22,6 +22,30 @@ pub struct Pour {
     pub viewers: u64,
 }
 
+/// A session on a poured stream that is wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenPouredSession {
+    /// The name of its class; without one, that of streams with deadlines.
+    #[serde(default)]
+    pub class: Option<String>,
+}
+
+/// A session on a poured stream. It is joined to destinations: it has outlets as any session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PouredSession {
+    /// The session's secret: a client that knows it may join and end the session.
+    pub key: String,
+    /// `live/` and the name of the stream.
+    pub title: String,
+    /// The name of its class.
+    pub class: String,
+    /// Where its outlets are.
+    pub outlets: String,
+    /// Seconds without a request or an outlet after which the session ends.
+    pub expires_in_s: u64,
+}
+
 /// All poured streams.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct PourList {

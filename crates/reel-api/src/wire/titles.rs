@@ -60,6 +60,35 @@ pub struct TitleChange {
     pub name: String,
 }
 
+/// Of which file of a title the times are wanted.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileTimesQuery {
+    /// The form of the file; without one, `cmaf`.
+    #[serde(default)]
+    pub form: FileForm,
+}
+
+/// The form of a title as one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileForm {
+    /// MP4.
+    #[default]
+    Cmaf,
+    /// The stored transport stream.
+    Ts,
+}
+
+impl From<FileForm> for reel_library::Form {
+    fn from(form: FileForm) -> reel_library::Form {
+        match form {
+            FileForm::Cmaf => reel_library::Form::Cmaf,
+            FileForm::Ts => reel_library::Form::Ts,
+        }
+    }
+}
+
 /// When the bytes of a title as one file (`download`, `progressive`) are shown.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileTimes {

@@ -30,7 +30,16 @@ impl SessionService for NoSessions {
         Err(SessionRefusal::NoSuchTitle(id.to_owned()))
     }
 
-    fn file_times(&self, id: &str) -> Result<FileTimes, SessionRefusal> {
+    fn open_poured(
+        &self,
+        name: &str,
+        _: Option<&str>,
+        _: std::net::IpAddr,
+    ) -> Result<SessionReport, SessionRefusal> {
+        Err(SessionRefusal::NoSuchTitle(name.to_owned()))
+    }
+
+    fn file_times(&self, id: &str, _: reel_library::Form) -> Result<FileTimes, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle(id.to_owned()))
     }
 

@@ -1,11 +1,12 @@
 //! A stream of what a program pours: its reader gets what has come, where it is now. There is no
 //! time to go to, and no pace but that of the program.
 
-use super::{Answer, State, Stream};
+use super::{Answer, Joining, State, Stream};
 use crate::limits::{GATHER_TIME, POURED_BYTES_MAX};
-use crate::media::Connection;
+use crate::media::{Connection, MediaSession};
 use crate::problem::Problem;
 use rustix::io::Errno;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What is known of a poured stream that plays.
@@ -80,6 +81,26 @@ impl Stream {
         self.state = State::Poured(Poured { number, rate_bps, buffer, ended: None, _connection: connection });
         self.refusal.clear();
         Ok(number)
+    }
+
+    /// The server has admitted a session of a poured stream that it is to play into a destination.
+    /// The caller asks for that, as for [`Stream::join`].
+    ///
+    /// # Errors
+    /// It was closed or paused meanwhile. The session is ended.
+    pub fn join_poured(
+        &mut self,
+        session: MediaSession,
+        to: &Arc<str>,
+        now: Instant,
+    ) -> Result<Joining, Problem> {
+        let session = Arc::new(session);
+        if !matches!(self.state, State::Starting) {
+            self.left.push(session);
+            return Err(Problem::busy(format!("the stream is {} meanwhile", self.word())));
+        }
+        self.refusal.clear();
+        self.begin_joined(session, (to, 0), now)
     }
 
     /// How many bytes of a poured stream may be told now; `None` if none are wanted any more.

@@ -2,7 +2,8 @@
 
 use reel_files::limits::ANSWER_BYTES_MAX;
 use reel_files::{
-    AskError, ClassFacts, FileTimes, HttpServer, Media, MediaSession, NotOpened, Refused, Server, TitleFacts,
+    AskError, ClassFacts, FileForm, FileTimes, HttpServer, Media, MediaSession, NotOpened, Refused, Server,
+    TitleFacts,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -133,7 +134,7 @@ fn session() -> MediaSession {
 #[test]
 fn a_session_is_opened_read_and_ended() {
     let (server, told) = says("307 Temporary Redirect\r\nLocation: /s/00ff/a.mp4", "");
-    assert_eq!(server.open("a", "periodic", soon()), Ok(session()));
+    assert_eq!(server.open("a", FileForm::Mp4, "periodic", soon()), Ok(session()));
     assert_eq!(told.recv().unwrap(), "GET /watch/a/a.mp4?class=periodic HTTP/1.1");
     let (server, told) = says("206 Partial Content\r\nContent-Range: bytes 10-13/99", "abcd");
     assert_eq!(server.piece(&session(), 10..14, soon()), Ok(b"abcd".to_vec()));
@@ -146,9 +147,10 @@ fn a_session_is_opened_read_and_ended() {
     let times = r#"{"bytes":250,"duration_ns":5,"stretches":[{"byte":0,"at_ns":0},{"byte":100,"at_ns":2}]}"#;
     let (server, told) = says("200 OK", times);
     let expected = FileTimes::new(250, 5, vec![(0, 0), (100, 2)]);
-    assert_eq!(server.file_times("a+b", soon()), Ok(expected.expect("times")));
+    assert_eq!(server.file_times("a+b", FileForm::Mp4, soon()), Ok(expected.expect("times")));
     assert_eq!(told.recv().unwrap(), "GET /api/v1/titles/a%2Bb/file-times HTTP/1.1");
-    let refused = says("404 Not Found", r#"{"detail":"a has no sound"}"#).0.file_times("a+b", soon());
+    let refused =
+        says("404 Not Found", r#"{"detail":"a has no sound"}"#).0.file_times("a+b", FileForm::Mp4, soon());
     assert!(
         matches!(&refused, Err(NotOpened::Refused(Refused { detail, .. })) if detail == "a has no sound")
     );
@@ -157,7 +159,7 @@ fn a_session_is_opened_read_and_ended() {
 #[test]
 fn a_refusal_is_one_line_with_its_kind_and_reason() {
     let problem = "{\n \"type\": \"urn:reel:problem:not-admitted\",\n \"never\": true, \"detail\": \"the network is full\" }";
-    let refused = says("503 Service Unavailable", problem).0.open("a", "periodic", soon());
+    let refused = says("503 Service Unavailable", problem).0.open("a", FileForm::Mp4, "periodic", soon());
     let Err(NotOpened::Refused(refused)) = refused else { panic!("{refused:?}") };
     let kind = "urn:reel:problem:not-admitted";
     assert_eq!((refused.status, &*refused.kind, refused.is_never), (503, kind, true));
@@ -175,11 +177,11 @@ fn a_refusal_is_one_line_with_its_kind_and_reason() {
 #[test]
 fn what_is_no_session_and_no_piece_cannot_be_used() {
     for status in ["200 OK", "307 Temporary Redirect", "302 Found\r\nLocation: /s/00ff/a.mp4"] {
-        let said = says(status, "").0.open("a", "periodic", soon());
+        let said = says(status, "").0.open("a", FileForm::Mp4, "periodic", soon());
         assert!(matches!(said, Err(NotOpened::Asked(AskError::Unusable(_)))), "{status}: {said:?}");
     }
     let elsewhere = "307 Temporary Redirect\r\nLocation: http://other/s/00ff/a.mp4";
-    assert!(says(elsewhere, "").0.open("a", "periodic", soon()).is_err());
+    assert!(says(elsewhere, "").0.open("a", FileForm::Mp4, "periodic", soon()).is_err());
     let part = "206 Partial Content\r\nContent-Range: bytes";
     for (status, body) in [
         ("200 OK", "abcd"),
@@ -194,7 +196,7 @@ fn what_is_no_session_and_no_piece_cannot_be_used() {
     }
     let times = r#"{"bytes":250,"duration_ns":5,"stretches":[{"byte":0,"at_ns":6}]}"#;
     assert!(matches!(
-        says("200 OK", times).0.file_times("a", soon()),
+        says("200 OK", times).0.file_times("a", FileForm::Mp4, soon()),
         Err(NotOpened::Asked(AskError::Unusable(_)))
     ));
 }

@@ -453,7 +453,7 @@ fn outlet(number: u64, state: &str, bytes: u64) -> OutletFacts {
 }
 
 fn joined(playing: &mut Playing) -> Joining {
-    assert_eq!(playing.stream.start_to_join().unwrap(), None, "it plays");
+    assert_eq!(playing.stream.start_to_join("file:a").unwrap(), None, "it plays");
     let joining = playing.stream.join(&"file:a".into(), playing.now).unwrap();
     playing.stream.joined(&joining, outlet(0, "joined", 0));
     joining
@@ -476,7 +476,7 @@ fn a_joined_stream_follows_its_outlets_and_ends_with_them() {
         playing.stream.pause(),
         playing.stream.seek(0, playing.now),
         playing.stream.set_class("aperiodic".into()).map(drop),
-        playing.stream.start_to_join().map(drop),
+        playing.stream.start_to_join("file:a").map(drop),
         playing.stream.join_branch(1, &"file:c".into()).map(drop),
     ];
     assert!(busy.iter().all(|result| result.as_ref().is_err_and(|problem| problem.errno == Errno::BUSY)));
@@ -521,7 +521,7 @@ fn a_stream_that_cannot_be_joined_is_paused_where_it_was() {
     playing.stream.not_joined(&joining, Some("{}"));
     assert_eq!(playing.stream.value(StreamFile::State), "paused");
     assert_eq!(playing.stream.take_left(), [joining.session]);
-    assert!(playing.stream.start_to_join().unwrap().is_some(), "it can be started and joined again");
+    assert!(playing.stream.start_to_join("file:a").unwrap().is_some(), "it can be started and joined again");
 }
 
 #[test]

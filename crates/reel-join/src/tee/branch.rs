@@ -1,7 +1,9 @@
 //! One branch of a chain: what it was offered, and how it kept up. Pure.
 
 use super::NEVER_NS;
+use super::standing::Standing;
 use crate::limits::{BRANCH_HOLD_FORGOTTEN, JOIN_LEAD_NS};
+use crate::packet_times::PacketTimes;
 use reel_ring::Chunk;
 use std::collections::VecDeque;
 
@@ -23,12 +25,11 @@ pub(super) struct Branch {
     pub(super) link_held_ns: u64,
     /// When it last finished something, or was given something to begin with, by its own clock.
     pub(super) moved_ns: u64,
-    /// Since when it waits for the link.
-    link_since_ns: Option<u64>,
-    /// For how long it has waited for the link before that, and what of all that was seen.
-    link_wait_ns: u64,
-    link_seen_ns: u64,
-    /// For how long it had waited when it last finished something.
+    /// Its waits for the link...
+    pub(super) link: Standing,
+    /// ...and for the time at which its next datagram leaves.
+    pub(super) pace: Standing,
+    /// For how long it had waited for the link when it last finished something.
     link_moved_ns: u64,
 }
 
@@ -51,19 +52,25 @@ impl Branch {
             held_ns: 0,
             link_held_ns: 0,
             moved_ns: now_ns,
-            link_since_ns: None,
-            link_wait_ns: 0,
-            link_seen_ns: 0,
+            link: Standing::default(),
+            pace: Standing::default(),
             link_moved_ns: 0,
         }
     }
 
-    pub(super) fn offer(&mut self, chunk: &Chunk, due_ns: u64, now_ns: u64) {
+    /// It is offered a chunk that begins at this position. It takes what is not before its own
+    /// first byte.
+    pub(super) fn offer(&mut self, chunk: &Chunk, position: u64, due_ns: u64, now_ns: u64) {
         let own_ns = self.own_ns(now_ns);
         if self.pieces.is_empty() {
             self.moved_ns = own_ns;
         }
-        self.pieces.push_back(Piece { chunk: chunk.clone(), due_ns, offered_ns: own_ns });
+        // Only before its first byte there is something to skip, less than a packet.
+        let skipped = self.done.saturating_sub(position).min(chunk.len() as u64) as usize;
+        if skipped < chunk.len() {
+            let chunk = chunk.slice(skipped..chunk.len());
+            self.pieces.push_back(Piece { chunk, due_ns, offered_ns: own_ns });
+        }
     }
 
     /// Bytes that it may take.
@@ -72,6 +79,11 @@ impl Branch {
             0 => self.pieces.iter().map(|piece| piece.chunk.len()).sum(),
             _ => 0,
         }
+    }
+
+    /// When its next byte is due in the chain.
+    pub(super) fn front_due_ns(&self) -> u64 {
+        self.pieces.front().map_or(NEVER_NS, |piece| piece.due_ns)
     }
 
     pub(super) fn take(&mut self, bytes_max: usize) -> Vec<Chunk> {
@@ -90,13 +102,14 @@ impl Branch {
     }
 
     /// So many bytes of what it took are sent; those that were late.
-    pub(super) fn sent(&mut self, bytes: usize, now_ns: u64) -> u64 {
+    pub(super) fn sent(&mut self, bytes: usize, times: Option<&PacketTimes>, now_ns: u64) -> u64 {
         let mut left = bytes.min(self.in_flight);
+        let mut position = self.done;
         self.in_flight = 0;
         self.done += left as u64;
         if left > 0 {
             self.moved_ns = self.own_ns(now_ns);
-            self.link_moved_ns = self.link_waited_ns(now_ns);
+            self.link_moved_ns = self.link.waited_ns(now_ns);
         }
         let mut late_bytes = 0;
         while left > 0 {
@@ -106,7 +119,11 @@ impl Branch {
             if self.due_there_ns(piece.due_ns) < now_ns {
                 late_bytes += sent as u64;
             }
+            let begun = position;
+            position += sent as u64;
             if sent < piece.chunk.len() {
+                let later_ns = times.map_or(0, |times| times.between_ns(begun, position));
+                piece.due_ns = piece.due_ns.saturating_add(later_ns);
                 piece.chunk = piece.chunk.slice(sent..piece.chunk.len());
                 self.pieces.push_front(piece);
             }
@@ -127,30 +144,20 @@ impl Branch {
         self.due_there_ns(next_ns.unwrap_or(offered_due_ns))
     }
 
-    /// Whether it waits for the link from now on.
-    pub(super) fn await_link(&mut self, waits: bool, now_ns: u64) {
-        if waits {
-            self.link_since_ns.get_or_insert(now_ns);
-        } else {
-            self.link_wait_ns = self.link_waited_ns(now_ns);
-            self.link_since_ns = None;
-        }
+    /// It waits for neither the link nor its time any more.
+    pub(super) fn moves_on(&mut self, now_ns: u64) {
+        self.link.stands(false, now_ns);
+        self.pace.stands(false, now_ns);
     }
 
-    /// Its own clock, which stands still while it waits for the link.
+    /// Its own clock, which stands still while it waits for the link or for its time.
     pub(super) fn own_ns(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_sub(self.link_waited_ns(now_ns))
-    }
-
-    /// For how long it has waited for the link since the last call.
-    pub(super) fn link_wait_since_look(&mut self, now_ns: u64) -> u64 {
-        let waited_ns = self.link_waited_ns(now_ns);
-        waited_ns - std::mem::replace(&mut self.link_seen_ns, waited_ns)
+        now_ns.saturating_sub(self.link.waited_ns(now_ns) + self.pace.waited_ns(now_ns))
     }
 
     /// For how long it has waited for the link since it last finished something.
     pub(super) fn turn_wait_ns(&self, now_ns: u64) -> u64 {
-        self.link_waited_ns(now_ns) - self.link_moved_ns
+        self.link.waited_ns(now_ns) - self.link_moved_ns
     }
 
     /// A tenth of the time that passed is forgotten of both sums.
@@ -158,10 +165,5 @@ impl Branch {
         let forgotten_ns = since_ns / BRANCH_HOLD_FORGOTTEN;
         self.held_ns = self.held_ns.saturating_sub(forgotten_ns);
         self.link_held_ns = self.link_held_ns.saturating_sub(forgotten_ns);
-    }
-
-    fn link_waited_ns(&self, now_ns: u64) -> u64 {
-        let waits_ns = self.link_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
-        self.link_wait_ns + waits_ns
     }
 }

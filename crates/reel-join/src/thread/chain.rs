@@ -1,21 +1,25 @@
 //! What the thread of joins records of a chain beside its bytes.
 
+use super::datagrams::Datagrams;
 use super::link::LinkUse;
+use super::live::LiveSink;
 use crate::joins::{JoinCounters, OutletPlace};
 use crate::outlet::{OutletState, SharedOutlet};
 use crate::part::Part;
 use reel_admit::{Session, Sessions};
 use reel_play::PlayableTitle;
+use reel_serve::Viewing;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The chain of one session.
 pub(super) struct Chain {
     pub(super) session: Arc<Session<PlayableTitle>>,
     /// Its outlets, by number.
     pub(super) sinks: BTreeMap<u64, Sink>,
+    /// Its place in a stream that a program pours; `None` for a title, and when all has come.
+    pub(super) live: Option<Viewing>,
 }
 
 /// Where the bytes of an outlet go.
@@ -24,6 +28,10 @@ pub(super) enum SinkTo {
     File(Option<Part>),
     /// To a connection, through the uplink unless it ends at this machine.
     Tcp(Arc<OwnedFd>, Option<LinkUse>),
+    /// Into a poured stream.
+    Live(Box<LiveSink>),
+    /// To an address, in datagrams.
+    Datagrams(Box<Datagrams>),
 }
 
 /// An outlet that is open.
@@ -60,29 +68,33 @@ impl Sink {
 
     /// Its destination took so many bytes, of which so many were late.
     pub(super) fn sent(&self, bytes: u64, late_bytes: u64, counters: &JoinCounters) {
-        for (own, all, bytes) in [
-            (&self.outlet.bytes, &counters.bytes, bytes),
-            (&self.outlet.late_bytes, &counters.late_bytes, late_bytes),
-        ] {
-            own.fetch_add(bytes, Ordering::Relaxed);
-            all.fetch_add(bytes, Ordering::Relaxed);
-        }
+        self.outlet.sent(bytes, late_bytes, counters);
     }
 
     /// Its use of the uplink.
     pub(super) fn link_mut(&mut self) -> Option<&mut LinkUse> {
         match &mut self.to {
             SinkTo::Tcp(_, link) => link.as_mut(),
-            SinkTo::File(_) => None,
+            SinkTo::Datagrams(datagrams) => datagrams.link.as_mut(),
+            SinkTo::File(_) | SinkTo::Live(_) => None,
         }
     }
 
     /// It has ended. Returns its file, if that is here and not complete. A connection is closed:
     /// what was sent arrives, and nothing waits for it any more.
     pub(super) fn ends(self, how: OutletState) -> Option<Part> {
+        let is_complete = how == OutletState::Complete;
         self.outlet.ends(how);
         match self.to {
             SinkTo::File(part) => part,
+            SinkTo::Live(live) => {
+                // Else the viewers are cut off.
+                if is_complete {
+                    live.complete();
+                }
+                None
+            }
+            SinkTo::Datagrams(_) => None,
             SinkTo::Tcp(socket, _) => {
                 // The other end may have closed it before.
                 let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);

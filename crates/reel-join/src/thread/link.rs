@@ -42,10 +42,23 @@ impl LinkUse {
         if bytes == 0 {
             return Ok(Vec::new());
         }
+        let granted = self.may_take((tee, number), bytes, sent, now_ns)?;
+        Ok(tee.take(number, granted))
+    }
+
+    /// How many of so many bytes a branch may send now, which is to be told with
+    /// [`LinkUse::sent`]. Otherwise it waits, as above.
+    pub(super) fn may_take(
+        &mut self,
+        (tee, number): (&mut Tee, u64),
+        bytes: usize,
+        sent: &Sent<'_>,
+        now_ns: u64,
+    ) -> Result<usize, bool> {
         let terms = self.terms(tee.due_ns(number), sent);
         // The thread of joins looks at all branches that wait.
         match self.sender.may_send(bytes as u64, &terms, Waker::noop(), now_ns) {
-            MaySend::Bytes(granted) => Ok(tee.take(number, usize::try_from(granted).unwrap_or(usize::MAX))),
+            MaySend::Bytes(granted) => Ok(usize::try_from(granted).unwrap_or(usize::MAX)),
             MaySend::Later { is_first } => {
                 tee.awaits_link(number);
                 Err(is_first)

@@ -5,12 +5,14 @@ use super::front_ends::{Bound, FrontEndPlan, Starting};
 use reel_api::wire::{NewOutlet, Outlet, OutletStage};
 use reel_api::{OutletRefusal, OutletService};
 use reel_cache::limits::READER_STRIPES_MAX;
+use reel_cast::Casts;
 use reel_join::{
-    JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState, Targets,
-    TcpTarget,
+    GroupOptions, JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState,
+    Target, Targets,
 };
+use reel_pour::{PourRefused, Pours};
 use reel_rt::{RtError, now_ns};
-use reel_serve::{AllowedClients, FrontEnd};
+use reel_serve::{AllowedClients, FrontEnd, Parts};
 use reel_volume::Volume;
 use std::io;
 use std::net::IpAddr;
@@ -22,8 +24,12 @@ use std::sync::Arc;
 pub struct JoinConfig {
     /// The directory of `file:`.
     pub directory: Option<PathBuf>,
-    /// Where connections may be made to.
-    pub to: Vec<TcpTarget>,
+    /// Whether sessions may be played into poured streams.
+    pub live: bool,
+    /// The addresses that may be sent to.
+    pub to: Vec<Target>,
+    /// How datagrams to groups leave this machine.
+    pub groups: GroupOptions,
     /// Who may have sessions played there.
     pub clients: AllowedClients,
 }
@@ -45,7 +51,15 @@ pub(super) fn targets(config: &JoinConfig) -> Result<Targets, ServeError> {
         JoinDirectory::open(path).map_err(|source| ServeError::Join { path: path.clone(), source })
     };
     let directory = config.directory.as_ref().map(open).transpose()?;
-    Ok(Targets { directory, to: config.to.clone(), clients: config.clients.clone() })
+    let JoinConfig { live, to, groups, clients, .. } = config.clone();
+    Ok(Targets { directory, live, to, groups, clients })
+}
+
+/// The joins of a server, which send nothing to an address that a cast of it sends to.
+pub(super) fn joins_beside(casts: &Casts, parts: &Parts, targets: Targets, pours: &Pours) -> Joins {
+    let casts = casts.clone();
+    let (sessions, units) = (Arc::clone(&parts.sessions), parts.units.clone());
+    Joins::new(targets, sessions, units, pours.clone(), move |to| casts.that_sends_to(to))
 }
 
 impl BoundJoins {
@@ -100,21 +114,27 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     let (detail, retry_after_s) = (refused.to_string(), refused.retry_after_s());
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
+        JoinRefused::NotPoured(_) | JoinRefused::PouredAnew(_) => OutletRefusal::Gone(detail),
         JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
-        JoinRefused::Exists(_) | JoinRefused::BeingWritten(_) | JoinRefused::Plays => {
-            OutletRefusal::Taken(detail)
-        }
+        JoinRefused::Exists(_)
+        | JoinRefused::BeingWritten(_)
+        | JoinRefused::Plays
+        | JoinRefused::OfCast { .. }
+        | JoinRefused::Pour(PourRefused::Taken(_))
+        | JoinRefused::SentTo(_) => OutletRefusal::Taken(detail),
         JoinRefused::TooManyOfSession | JoinRefused::OneOnLink => OutletRefusal::TooMany(detail),
-        JoinRefused::TooMany | JoinRefused::NoMemory(_) | JoinRefused::Stopping | JoinRefused::NoAnswer => {
-            OutletRefusal::Unavailable { detail, retry_after_s }
-        }
+        JoinRefused::Pour(PourRefused::TooMany | PourRefused::NoMemory { .. })
+        | JoinRefused::TooMany
+        | JoinRefused::NoMemory(_)
+        | JoinRefused::Stopping
+        | JoinRefused::NoAnswer => OutletRefusal::Unavailable { detail, retry_after_s },
         JoinRefused::NotAdmitted(refused) => {
             OutletRefusal::NotAdmitted { detail, retry_after_s, refusal: refused.refusal().cloned() }
         }
         JoinRefused::File(error) if error.kind() == io::ErrorKind::StorageFull => {
             OutletRefusal::NoSpace(detail)
         }
-        JoinRefused::File(_) => OutletRefusal::Failed(detail),
+        JoinRefused::File(_) | JoinRefused::Random(_) => OutletRefusal::Failed(detail),
         _ => OutletRefusal::Impossible(detail),
     }
 }

@@ -1,10 +1,13 @@
 //! Joins: sessions that the server itself plays into destinations.
 
+mod datagrams;
+mod live;
 mod other_machine;
+mod poured;
 
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};
-use reel_join::TcpTarget;
+use reel_join::Target;
 use reel_serve::{AllowedClients, Proxies};
 use serde_json::{Value, json};
 use std::fs;
@@ -228,7 +231,7 @@ fn a_server_that_stops_leaves_no_half_file() {
 }
 
 /// A listener, and the destination that it is.
-fn listener() -> (TcpListener, String, TcpTarget) {
+fn listener() -> (TcpListener, String, Target) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let to = format!("tcp:{}", listener.local_addr().expect("bound"));
     let target = to.parse().expect("a destination");

@@ -1,13 +1,16 @@
 //! Streams that the server plays into files.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::time::Instant;
 
 use reel_testkit::run_in_own_mounts;
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::rig::Mount;
-use crate::cli::films::longer;
+use super::streams::{Stream, await_no_session};
+use crate::cli::films::{longer, short};
 use crate::cli::rig::{PATIENCE, TestDir};
 use crate::cli::serving::Running;
 
@@ -19,6 +22,11 @@ fn three_shells_join_and_split_a_stream() {
 #[test]
 fn a_directory_within_a_mounted_tree_is_refused() {
     run_in_own_mounts("cli::mounting::joins::own_mount");
+}
+
+#[test]
+fn a_transport_stream_is_joined_to_datagrams_and_to_a_stream() {
+    run_in_own_mounts("cli::mounting::joins::packets");
 }
 
 #[test]
@@ -55,7 +63,9 @@ fn joining() -> (TestDir, Running) {
 }
 
 fn configure(dir: &TestDir, directory: &str) {
-    let text = format!("arena_bytes = \"128M\"\n[join]\ndirectory = \"{directory}\"\n");
+    let text = format!(
+        "arena_bytes = \"128M\"\n[join]\ndirectory = \"{directory}\"\nto = [\"udp:127.0.0.1:5000\"]\n"
+    );
     fs::write(dir.path("reel.toml"), text).unwrap();
 }
 
@@ -72,7 +82,9 @@ n=$(cat streams/clone); s=streams/$n
 echo der-film > $s/title; echo periodic > $s/class
 (echo split > $s/ctl) 2>/dev/null || cat $s/error
 (echo "join file:a/$n.mp4" > $s/ctl) 2>/dev/null || cat $s/state
-(echo "join udp:239.1.1.1:5000" > $s/ctl) 2>/dev/null || cat $s/error
+(echo "join udp:127.0.0.1:5000" > $s/ctl) 2>/dev/null || cat $s/error
+(echo "join tcp:127.0.0.1:5000" > $s/ctl) 2>/dev/null || cat $s/error
+(echo "join fd:3" > $s/ctl) 2>/dev/null || cat $s/error
 echo "join file:first-$n.mp4" > $s/ctl || cat $s/error
 echo split > $s/ctl; echo "file:second-$n.mp4" > $s/out/1/dest
 cat $s/state $s/out/0/state $s/out/1/state; ls $s/out
@@ -92,7 +104,9 @@ echo close > $s/ctl; test -e $s || echo gone
 const SAID: &str = "\
 the stream is new; join it first
 paused
-there is no destination \"udp:239.1.1.1:5000\"; write file:NAME for a new file of the server's join.directory, or tcp:ADDRESS:PORT
+der-film has no form ts, a transport stream stored as it is; `reel form add VOLUME TITLE ts` makes one
+the server does not allow tcp:127.0.0.1:5000; write it to the list `to = [\"tcp:ADDRESS:PORT\", \"udp:ADDRESS:PORT\"]` below `[join]` in reel.toml
+there is no destination \"fd:3\"; write file:NAME for a new file of the server's join.directory, tcp:ADDRESS:PORT, or for a transport stream udp:ADDRESS:PORT, rtp:ADDRESS:PORT, or live:NAME for a poured stream
 joined
 joined
 joined
@@ -143,4 +157,50 @@ fn own_mount() {
         dir.reel(&SERVE).refused(2, &["reel mount", "another file system"]);
     }
     drop(mount);
+}
+
+/// The script of the dsplice note, with a stream that others watch as its second branch.
+#[test]
+#[ignore = "child of a_transport_stream_is_joined_to_datagrams_and_to_a_stream, with mounts of its own"]
+fn packets() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "Der Film"]).done();
+    dir.reel(&["form", "add", "volume", "der-film", "ts"]).done();
+    dir.reel(&["export", "volume", "der-film", "stored.ts", "--form", "ts"]).done();
+    let stored = fs::read(dir.path("stored.ts")).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20).unwrap();
+    let to = format!("udp:{}", socket.local_addr().unwrap());
+    fs::write(dir.path("reel.toml"), format!("[join]\nlive = true\nto = [\"{to}\"]\n")).unwrap();
+    let server = start(&dir);
+    let film = server.get("/files/der-film.mp4").body;
+    let mount = Mount::of(&dir, &server);
+    let stream = Stream::of(&mount);
+    stream.write("class", "periodic").unwrap();
+    // What was begun as MP4 has to be paused first.
+    stream.write("ctl", "start").unwrap();
+    assert_eq!(stream.write("ctl", &format!("join {to}")), Err(Errno::BUSY.raw_os_error()));
+    stream.write("ctl", "pause").unwrap();
+    stream.write("ctl", &format!("join {to}")).unwrap();
+    stream.write("ctl", "split").unwrap();
+    stream.write("out/1/dest", "live:studio").unwrap();
+    assert_eq!(stream.line("state"), "joined");
+    let watched = server.get("/live/studio").body;
+    stream.await_line("state", "ended");
+    assert_eq!(
+        (stream.line("out/0/state"), stream.line("out/1/state")),
+        ("complete".into(), "complete".into())
+    );
+    socket.set_nonblocking(true).unwrap();
+    let (mut sent, mut datagram) = (Vec::new(), [0; 2000]);
+    while let Ok(bytes) = socket.recv(&mut datagram) {
+        sent.extend_from_slice(&datagram[..bytes]);
+    }
+    assert!(!stored.is_empty() && sent == stored, "{} of {} bytes", sent.len(), stored.len());
+    assert!(!watched.is_empty() && stored.ends_with(&watched), "{} bytes", watched.len());
+    // It is read as MP4 again, from the beginning.
+    stream.write("rate", "80M").unwrap();
+    let copy = fs::read(stream.path("data"));
+    assert!(copy.unwrap() == film, "other bytes");
+    await_no_session(&server);
 }

@@ -24,6 +24,11 @@ fn the_data_of_a_poured_stream_are_what_its_program_pours() {
     run_in_own_mounts("cli::mounting::pours::data");
 }
 
+#[test]
+fn three_shells_join_a_poured_stream() {
+    run_in_own_mounts("cli::mounting::pours::joins");
+}
+
 /// What a script prints about a stream that a program pours, in the tree as current directory.
 const SCRIPT: &str = r#"
 set -u
@@ -177,5 +182,56 @@ fn data() {
     let why = stream.line("error");
     assert!(why.contains("its program is gone"), "{why}");
     drop(data);
+    await_no_session(&server);
+}
+
+/// What a script prints about poured streams that it joins to files of the server.
+const JOINING: &str = r#"
+set -u
+n=$(cat streams/clone); s=streams/$n
+echo live/studio > $s/title
+echo "join file:$n-first" > $s/ctl || cat $s/error
+cat $s/state $s/out/0/state
+(cat $s/data) 2>/dev/null || echo "it is joined"
+echo split > $s/ctl; echo "file:$n-second" > $s/out/1/dest || cat $s/error
+(echo "udp:127.0.0.1:5000" > $s/out/1/dest) 2>/dev/null || cat $s/error
+cat $s/out/1/state
+echo close > $s/ctl
+"#;
+
+const JOINED: &str = "\
+joined
+joined
+it is joined
+the branch has a destination; `split` makes another branch
+joined
+";
+
+#[test]
+#[ignore = "child of three_shells_join_a_poured_stream, with mounts of its own"]
+fn joins() {
+    let dir = TestDir::with_volume();
+    dir.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "Der Film"]).done();
+    fs::create_dir(dir.path("joined")).unwrap();
+    fs::write(dir.path("reel.toml"), "[join]\ndirectory = \"joined\"\n").unwrap();
+    let serve = ["serve", "volume", "--config", "reel.toml", "--listen", "127.0.0.1:0"];
+    let server = Running::start(&dir, &[&serve[..], &["--programs-socket", "reel.sock"]].concat());
+    let mount = Mount::of(&dir, &server);
+    let mut pour = Pour::of(&dir, &mount);
+    mount.assert_three_shells_say(JOINING, JOINED);
+    await_no_session(&server);
+    // One that is not closed gets all.
+    let stream = Stream::of(&mount);
+    stream.write("title", "live/studio").unwrap();
+    stream.write("ctl", "join file:whole").unwrap();
+    pour.write(&[7; 300_000]);
+    pour.input = None;
+    stream.await_line("state", "ended");
+    assert_eq!(
+        (stream.line("out/0/state"), stream.line("out/0/bytes")),
+        ("complete".into(), "300000".into())
+    );
+    assert_eq!(fs::read(dir.path("joined/whole")).unwrap(), [7; 300_000]);
+    assert_eq!(dir.names("joined"), ["whole"], "those that were closed are removed");
     await_no_session(&server);
 }

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-const LINK_BPS: u64 = 20_000_000;
+pub(super) const LINK_BPS: u64 = 20_000_000;
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// Where sessions are sent to.
-const DESTINATIONS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 5), Ipv4Addr::new(10, 77, 0, 6)];
+pub(super) const DESTINATIONS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 5), Ipv4Addr::new(10, 77, 0, 6)];
 /// Clients that download without end, with so many connections each.
 const CLIENTS: usize = 3;
 const CONNECTIONS: usize = 4;
@@ -43,7 +43,7 @@ fn a_session_that_is_given_deadlines_keeps_one_of_its_outlets_on_the_reservation
     in_a_network("server::joins::other_machine::inside::given_deadlines");
 }
 
-fn in_a_network(test: &str) {
+pub(super) fn in_a_network(test: &str) {
     // The far end is tried, too.
     let setup = "ip link set lo up && ip link add try0 type veth peer name try1 && tc qdisc add dev try0 root \
                  tbf rate 20mbit burst 64kb latency 1s && ip link del try0";
@@ -51,14 +51,14 @@ fn in_a_network(test: &str) {
 }
 
 /// The other end of a cable. It is gone with this value.
-struct Far {
+pub(super) struct Far {
     holder: Child,
     space: File,
 }
 
 impl Far {
     /// Makes it. From here to there, so many bits pass in a second, if that is limited.
-    fn new(bps: Option<u64>) -> Far {
+    pub(super) fn new(bps: Option<u64>) -> Far {
         let mut holder = Command::new("unshare")
             .args(["--net", "cat"])
             .stdin(Stdio::piped())
@@ -85,7 +85,7 @@ impl Far {
     }
 
     /// Does something there. Sockets that it makes stay there.
-    fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+    pub(super) fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let moved = scope.spawn(|| {
                 move_into_link_name_space(self.space.as_fd(), Some(LinkNameSpaceType::Network))
