@@ -2,9 +2,9 @@
 
 use clap::Parser;
 use reel_disk::Policy;
-use reel_sim::Scenario;
 use reel_sim::fault::{FaultKinds, UnknownFault};
 use reel_sim::limits::CROWD_BROWSE_NS;
+use reel_sim::{PourSpec, Scenario};
 
 /// Run the server on simulated disks, clients and time. The same seed and options give the same
 /// run.
@@ -57,6 +57,9 @@ pub(crate) struct Arguments {
     /// Number of clients that play titles as files over NFS; otherwise decided by the seed.
     #[arg(long)]
     mounted: Option<usize>,
+    /// Number of programs that pour streams; four times as many viewers watch these.
+    #[arg(long, default_value_t = 0)]
+    writers: usize,
     /// Mb/s of the link that all clients share; it never runs out if not given.
     #[arg(long)]
     uplink: Option<u64>,
@@ -89,6 +92,7 @@ impl Arguments {
             (scenario.titles.titles, scenario.titles.renditions, scenario.titles.languages) = (titles, 1, 1);
         }
         scenario.mounted = self.mounted.unwrap_or(scenario.mounted);
+        scenario.pours = PourSpec { writers: self.writers, viewers: 4 * self.writers };
         scenario.uplink_bps = self.uplink.map(|mbps| mbps * 1_000_000);
         scenario.titles.languages = self.languages.unwrap_or(scenario.titles.languages).max(1);
         scenario.titles.renditions = self.renditions.unwrap_or(scenario.titles.renditions).max(1);
@@ -126,6 +130,9 @@ impl Arguments {
         }
         if let Some(mounted) = self.mounted {
             text += &format!(" --mounted {mounted}");
+        }
+        if self.writers > 0 {
+            text += &format!(" --writers {}", self.writers);
         }
         if let Some(uplink) = self.uplink {
             text += &format!(" --uplink {uplink}");

@@ -2,6 +2,7 @@
 
 use crate::casts::CAST_TAG;
 use crate::content::first_wrong;
+use crate::pours::POUR_TAG;
 use crate::scale::OBJECT_SCALE;
 use crate::title::{Title, Track};
 use reel_admit::{Session, Sessions};
@@ -23,6 +24,8 @@ pub(crate) struct Core {
     transfers: Vec<Option<Transfer>>,
     /// Whether something has arrived for a cast.
     has_cast_event: bool,
+    /// The same for a viewer of a poured stream.
+    has_pour_event: bool,
 }
 
 /// What a client requests.
@@ -87,7 +90,13 @@ impl Core {
     ) -> Core {
         let inbox = Arc::new(Arrivals::default());
         let engine = Engine::new(units, Arc::clone(&inbox) as Arc<dyn Inbox>, sessions, counters);
-        Core { engine, inbox, transfers: (0..clients).map(|_| None).collect(), has_cast_event: false }
+        Core {
+            engine,
+            inbox,
+            transfers: (0..clients).map(|_| None).collect(),
+            has_cast_event: false,
+            has_pour_event: false,
+        }
     }
 
     /// The same thread, which sends through an uplink.
@@ -160,6 +169,10 @@ impl Core {
         self.engine.turn(now_ns);
         while let Some(event) = self.engine.next_event() {
             match event {
+                Event::Lost(tag, error) if tag >= POUR_TAG => {
+                    return Err(format!("a poured stream has nothing stored that could be lost: {error}"));
+                }
+                Event::Ready(tag) | Event::Unit(tag, _) if tag >= POUR_TAG => self.has_pour_event = true,
                 Event::Lost(tag, error) if tag >= CAST_TAG => {
                     return Err(format!("a cast cannot be given what is stored: {error}"));
                 }
@@ -176,6 +189,11 @@ impl Core {
             }
         }
         Ok(some)
+    }
+
+    /// Whether a viewer of a poured stream can continue, since this was asked last.
+    pub(crate) fn take_pour_event(&mut self) -> bool {
+        std::mem::take(&mut self.has_pour_event)
     }
 
     /// Whether something has arrived for a cast since this was asked last.

@@ -1,8 +1,9 @@
 //! The server on simulated disks, clients and time: one seed is one run.
 //!
-//! Real are the schedulers of `reel-disk`, the ledger of `reel-qos`, all of `reel-volume`, and
-//! units, readers and sessions of `reel-cache` and `reel-admit`. Simulated are devices, clients and
-//! the clock. `docs/design/simulator.md` says what the models leave out.
+//! Real are the schedulers of `reel-disk`, the ledger of `reel-qos`, all of `reel-volume`, units,
+//! readers and sessions of `reel-cache` and `reel-admit`, and the streams of `reel-pour`. Simulated
+//! are devices, clients, programs and the clock. `docs/design/simulator.md` says what the models
+//! leave out.
 #![forbid(unsafe_code)]
 
 mod capacity;
@@ -25,6 +26,8 @@ mod maintenance;
 mod medium;
 mod member;
 mod mounted_report;
+mod pours;
+mod pours_report;
 pub mod probe;
 mod report;
 pub mod scale;
@@ -39,6 +42,8 @@ pub mod title;
 pub use casts::CastSpec;
 pub use casts_report::CastsReport;
 pub use mounted_report::{ExemptFileStalls, MountedReport};
+pub use pours::PourSpec;
+pub use pours_report::PoursReport;
 pub use report::{Broken, Report};
 pub use scenario::Scenario;
 pub use simulation::Simulation;

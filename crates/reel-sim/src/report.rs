@@ -4,6 +4,7 @@ use crate::casts_report::CastsReport;
 use crate::fault::FaultSpan;
 use crate::journal::{JournalEvent, Seconds};
 use crate::mounted_report::MountedReport;
+use crate::pours_report::PoursReport;
 use serde::Serialize;
 use std::fmt;
 
@@ -74,6 +75,8 @@ pub struct Report {
     pub mounted: MountedReport,
     /// What casts sent.
     pub casts: CastsReport,
+    /// What programs poured.
+    pub pours: PoursReport,
     /// Reads of browsers.
     pub browsed: u64,
     /// The longest of them.
@@ -254,6 +257,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "mounted   {}", self.mounted)?;
         writeln!(f, "casts     {}", self.casts)?;
+        writeln!(f, "poured    {}", self.pours)?;
         writeln!(
             f,
             "browsed   {}, the slowest {} ms; {} titles downloaded",

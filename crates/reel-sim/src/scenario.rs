@@ -4,6 +4,7 @@ use crate::casts::CastSpec;
 use crate::client::PlayerSpec;
 use crate::device::{Device, DeviceSpec, HddSpec, SleepSpec, Sleeper, SsdSpec, ThrottledSpec};
 use crate::fault::FaultKinds;
+use crate::pours::PourSpec;
 use crate::title::TitleSpec;
 use reel_disk::{MeasuredPrice, Policy};
 use reel_qos::DiskPrice;
@@ -40,6 +41,8 @@ pub struct Scenario {
     pub mounted: usize,
     /// Titles that are sent by the clock.
     pub casts: CastSpec,
+    /// Programs that pour streams, and viewers of these.
+    pub pours: PourSpec,
     /// Interactive clients: small interactive reads.
     pub browsers: usize,
     /// Between two reads of one of them.
@@ -133,6 +136,7 @@ impl Scenario {
         Scenario {
             mounted,
             casts: CastSpec::default(),
+            pours: PourSpec::default(),
             viewers: viewers - mounted,
             members: data_rows + 1 + more,
             data_rows,
@@ -185,6 +189,7 @@ impl Scenario {
             uplink_bps: None,
             mounted: 0,
             casts: CastSpec::default(),
+            pours: PourSpec::default(),
             browsers: 0,
             browse_ns: 5 * SECOND_NS,
             bulks: 0,

@@ -5,7 +5,9 @@ use crate::title::Title;
 use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
 use reel_admit::{Client, Session, SessionClient, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
+use reel_play::limits::POURED_ROUNDS;
 use reel_play::{Form, NewSession, Playable, open_session};
+use reel_qos::limits::ROUND_NS;
 use reel_qos::{Capacities, Class, ClassTable, ClientShare, ResourceUsage};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -66,6 +68,30 @@ impl ClientSessions {
         let titled = (id.as_str(), Arc::clone(title));
         let opened = self.sessions.open_pushed_as(key, titled, offers, client, start_ns, now_ns);
         opened.map_err(|refused| refused.to_string())
+    }
+
+    /// Opens a poured stream for a client, as [`reel_play::PlayableTitle::of_poured`] has it, or
+    /// says why not. It begins now.
+    pub(crate) fn open_poured(
+        &mut self,
+        (name, title): (&str, &Arc<Title>),
+        client: u32,
+        now_ns: u64,
+    ) -> Result<ClientSession, String> {
+        let key = self.next_key()?;
+        let offers = title.choices(Form::Stream).ok_or("it is no stream")?;
+        let titled = (name, Arc::clone(title));
+        let client = SessionClient::new(address(client), Class::PERIODIC);
+        let opened = self.sessions.open_pushed_as(key, titled, offers, client, now_ns, now_ns);
+        let session = opened.map_err(|refused| refused.to_string())?;
+        self.continue_poured(&session, now_ns).inspect_err(|_| self.close(&session))?;
+        Ok(session)
+    }
+
+    /// A session of a poured stream continues for [`POURED_ROUNDS`] from now on.
+    pub(crate) fn continue_poured(&self, session: &ClientSession, now_ns: u64) -> Result<(), String> {
+        let span_ns = 0..POURED_ROUNDS as u64 * ROUND_NS;
+        self.sessions.push(session, span_ns, now_ns).map(drop).map_err(|refused| refused.to_string())
     }
 
     fn next_key(&mut self) -> Result<SessionKey, String> {

@@ -20,6 +20,7 @@ use crate::journal::{ClientAction, Journal, JournalEvent};
 use crate::library::Library;
 use crate::limits::{CRASH_REST_NS, SCRUB_REST_NS};
 use crate::maintenance::Maintenance;
+use crate::pours::Pourers;
 use crate::probe;
 use crate::report::{Broken, Report};
 use crate::scale::{self, MEMBER_SCALE, REAL_UNIT_BYTES, UNIT_BYTES};
@@ -61,6 +62,7 @@ pub struct Simulation {
     changes_seen: u64,
     sessions: ClientSessions,
     casts: Casts,
+    pourers: Pourers,
     capacity: Capacity,
     counters: Arc<PlayCounters>,
     changes: Vec<(u64, Change)>,
@@ -142,6 +144,7 @@ impl Simulation {
         let core = core.through(capacity.uplink());
         let casts =
             Casts::new(&scenario.casts, stored.titles(), ahead).context("the casts of the scenario")?;
+        let pourers = Pourers::new(&scenario.pours, stored.titles(), &seed.part(12), start_ns);
         let changes = scenario
             .change_rest_ns
             .map(|rest_ns| changes::draw(scenario.members, start_ns, end_ns, rest_ns, &mut seed.part(9)));
@@ -162,6 +165,7 @@ impl Simulation {
             changes_seen: 0,
             sessions,
             casts,
+            pourers,
             capacity,
             counters,
             changes: changes.unwrap_or_default(),
@@ -203,7 +207,8 @@ impl Simulation {
         let due_ns = self.core.engine.next_tick_ns();
         let turn_ns = self.maintenance.next_ns();
         let cast_ns = self.casts.next_ns(self.now_ns);
-        let Some(at_ns) = [event_ns, disk_ns, due_ns, turn_ns, cast_ns]
+        let pour_ns = self.pourers.next_ns();
+        let Some(at_ns) = [event_ns, disk_ns, due_ns, turn_ns, cast_ns, pour_ns]
             .into_iter()
             .flatten()
             .min()
@@ -236,7 +241,8 @@ impl Simulation {
             let mut outcomes = std::mem::take(&mut self.outcomes);
             let some = self.core.turn(self.now_ns, &mut outcomes)?
                 | self.maintenance.turn(self.now_ns)?
-                | self.send_casts()?;
+                | self.send_casts()?
+                | self.pour()?;
             for (client, outcome) in outcomes.drain(..) {
                 self.handle_outcome(client, outcome)?;
             }
@@ -259,6 +265,18 @@ impl Simulation {
         let some = self.casts.turn(served, has_arrived, self.now_ns, &mut self.report.casts)?;
         if self.report.casts.late_packets > late && self.is_promised() {
             return Err(format!("packets of a cast are late: {}", self.report.casts));
+        }
+        Ok(some)
+    }
+
+    /// Has programs pour, and their viewers get what has come. Who was admitted and has caught up
+    /// once is never late again, whatever programs do.
+    fn pour(&mut self) -> Result<bool, String> {
+        let late_bytes = self.report.pours.late_bytes;
+        let served = (&mut self.core, &mut self.sessions);
+        let some = self.pourers.turn(served, self.now_ns, &mut self.report.pours)?;
+        if self.report.pours.late_bytes > late_bytes && self.is_promised() {
+            return Err(format!("bytes of a poured stream are late: {}", self.report.pours));
         }
         Ok(some)
     }

@@ -38,7 +38,7 @@ const fn beside_rivals(name: &'static str, words: &'static [&'static str]) -> Ex
 }
 
 /// Checks of the instruments first, then servers, then laboratories.
-const EXPERIMENTS: [Experiment; 16] = [
+const EXPERIMENTS: [Experiment; 17] = [
     alone("devices"),
     beside_rivals("wire", &[]),
     beside_rivals("peers", &["--parts", "hls,ingest,file,tls"]),
@@ -50,6 +50,7 @@ const EXPERIMENTS: [Experiment; 16] = [
     beside_rivals("siege", &[]),
     alone("capacity"),
     alone("onecopy"),
+    alone("programs"),
     beside_rivals("transfers", &[]),
     alone("nfs"),
     alone("cast"),

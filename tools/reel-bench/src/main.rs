@@ -22,6 +22,7 @@ mod nfs;
 mod onecopy;
 mod peers;
 mod priority;
+mod programs;
 mod pump;
 mod reel;
 mod rival;
@@ -93,6 +94,9 @@ enum Experiment {
     Nfs(nfs::NfsArguments),
     /// Disk bytes and memory of many viewers of one title, compared with one viewer.
     Onecopy(onecopy::OneCopyArguments),
+    /// What a message to another program costs and takes, compared with pipes, Unix sockets and
+    /// iceoryx2; and viewers beside such programs.
+    Programs(programs::ProgramsArguments),
     /// Ordinary viewers, newcomers and answers about health while attackers do what they can
     /// (root).
     Siege(siege::SiegeArguments),
@@ -100,6 +104,9 @@ enum Experiment {
     /// experiments.
     #[command(hide = true)]
     OwnDevices,
+    /// One program of `programs`; started by experiments.
+    #[command(hide = true)]
+    Program(programs::ProgramArguments),
     /// Sends files by a read/write loop; started by experiments.
     #[command(hide = true)]
     Pump(pump::PumpArguments),
@@ -127,6 +134,8 @@ fn main() -> Result<()> {
         Experiment::Nfs(arguments) => nfs::run(&arguments),
         Experiment::Transfers(arguments) => transfers::run(&arguments),
         Experiment::Onecopy(arguments) => onecopy::run(&arguments),
+        Experiment::Programs(arguments) => programs::run(&arguments),
+        Experiment::Program(arguments) => programs::program(&arguments),
         Experiment::Siege(arguments) => siege::run(&arguments),
         Experiment::OwnDevices => device::own(),
         Experiment::Pump(arguments) => pump::pump(&arguments),

@@ -28,6 +28,11 @@ pub(crate) struct Settings {
     pub(crate) memory_bytes: Option<u64>,
     /// Where NFS listens, if it does.
     pub(crate) nfs: Option<SocketAddr>,
+    /// Where programs of this machine connect, if they do.
+    pub(crate) programs_socket: Option<PathBuf>,
+    /// The network's rate that admission counts with; clients of this machine are then behind it,
+    /// as those of another one are. That of the interface if it is not set.
+    pub(crate) network_bps: Option<u64>,
 }
 
 impl Settings {
@@ -55,10 +60,19 @@ impl Settings {
     fn text(&self) -> String {
         let memory = self.memory_bytes.unwrap_or(MEMORY_BYTES);
         let mut text = format!("arena_bytes = {memory}\n");
+        if let Some(socket) = &self.programs_socket {
+            text.push_str(&format!("programs_socket = {:?}\n", socket.display().to_string()));
+        }
+        if self.network_bps.is_some() {
+            text.push_str("gateways = [\"127.0.0.1\"]\n");
+        }
         if self.memory_bytes.is_some() {
             text.push_str("serve_threads = 2\n[upload]\ningests_max = 1\n");
         }
         text.push_str(&format!("[promise]\nadmission = {}\n", self.admission));
+        if let Some(bps) = self.network_bps {
+            text.push_str(&format!("network_bps = {bps}\n"));
+        }
         if let Some(nfs) = self.nfs {
             text.push_str(&format!("[nfs]\nlisten = \"{nfs}\"\n"));
         }

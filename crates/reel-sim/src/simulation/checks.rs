@@ -89,6 +89,9 @@ impl Simulation {
         if !self.casts.touch(&self.sessions, self.now_ns) {
             return Err("what was reserved for a cast was ended".to_owned());
         }
+        if !self.pourers.touch(&self.sessions, self.now_ns) {
+            return Err("what was reserved for a viewer of a poured stream was ended".to_owned());
+        }
         self.sessions.tick(self.now_ns);
         let permille = self.capacity.check(&self.disks, &self.sessions, self.now_ns)?;
         self.report.promised_most_permille = self.report.promised_most_permille.max(permille);

@@ -160,3 +160,42 @@ fn players_of_more_files_than_a_link_carries_are_seen_to_stand_still() {
     let report = run(Scenario { admission: false, ..scenario }).unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.mounted.stalls > 10, "{report}");
 }
+
+#[test]
+fn programs_that_pour_on_a_full_link_make_no_viewer_late() {
+    let (mut all, mut refused, mut segments) = ([0; 6], 0, 0);
+    for (seed, mbps) in [(1, 50), (2, 100), (3, 100)] {
+        let run = writers_disturb_no_viewer(&with_writers(seed, mbps, 2 * MINUTE_NS / 3));
+        let report = run.pours;
+        let PoursReport { begun, completed, died, cut, broken, finished, .. } = report;
+        for (sum, more) in all.iter_mut().zip([begun, completed, died, cut, broken, finished]) {
+            *sum += more;
+        }
+        refused += report.viewers_refused;
+        segments += run.segments;
+        assert!(report.viewers > 20 && report.messages > 1_000 && report.held_back > 0, "{report}");
+    }
+    assert!(all.iter().all(|some| *some > 0) && refused > 10, "{all:?}, {refused} refused");
+    assert!(segments > 200, "{segments} segments of films");
+}
+
+#[test]
+fn programs_that_pour_more_than_there_is_memory_for_are_refused_and_repeat_with_their_seed() {
+    let scenario = || Scenario {
+        pours: PourSpec { writers: 60, viewers: 10 },
+        uplink_bps: None,
+        ..with_writers(4, 100, MINUTE_NS / 4)
+    };
+    let report = run(scenario()).unwrap_or_else(|broken| panic!("{broken}")).pours;
+    assert!(report.refused > 5 && report.memory_most_bytes > 60 << 20, "{report}");
+    assert_eq!(report, run(scenario()).unwrap_or_else(|broken| panic!("{broken}")).pours);
+}
+
+#[test]
+fn viewers_of_poured_streams_are_seen_to_be_late_where_none_is_refused() {
+    let pours = PourSpec { writers: 12, viewers: 80 };
+    let scenario =
+        Scenario { pours, viewers: 0, admission: false, strict: true, ..with_writers(1, 20, MINUTE_NS) };
+    let broken = broken(scenario);
+    assert!(broken.what.contains("poured stream"), "{broken}");
+}

@@ -5,7 +5,7 @@
 use reel_disk::Policy;
 use reel_sim::device::{DeviceSpec, HddSpec, SleepSpec, SsdSpec, Tail};
 use reel_sim::fault::FaultKinds;
-use reel_sim::{Broken, CastSpec, Report, Scenario, Simulation};
+use reel_sim::{Broken, CastSpec, PourSpec, PoursReport, Report, Scenario, Simulation};
 
 mod day;
 mod night;
@@ -118,6 +118,24 @@ fn casts_are_punctual(scenario: &Scenario) {
     assert!(report.casts.packets > 100_000 && report.casts.fec_packets > 25_000, "{report}");
     assert_eq!(report.casts.late_packets, 0, "{report}");
     keeps_promises(&report);
+}
+
+/// A link that is full of viewers of films, and programs of each manner that pour to more viewers
+/// than there is room for.
+fn with_writers(seed: u64, mbps: u64, duration_ns: u64) -> Scenario {
+    let pours = PourSpec { writers: 12, viewers: 40 };
+    Scenario { pours, ..full_link(seed, mbps, duration_ns) }
+}
+
+/// Beside as many viewers as are admitted, no admitted viewer of a poured stream is late once it
+/// has caught up, and no viewer of a film is late, whatever programs do.
+fn writers_disturb_no_viewer(scenario: &Scenario) -> Report {
+    let report = run(scenario.clone()).unwrap_or_else(|broken| panic!("{broken}"));
+    println!("figures: seed {}: {}", scenario.seed, report.pours);
+    assert!(report.refused > 0, "{report}");
+    assert_eq!(report.pours.late_bytes, 0, "{report}");
+    keeps_promises(&report);
+    report
 }
 
 /// No viewer stands still whose start or seek was promised and came in time.

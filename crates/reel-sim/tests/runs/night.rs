@@ -235,3 +235,30 @@ fn casts_beside_viewers_at_capacity_are_never_late_with_any_seed() {
         casts_are_punctual(&Scenario { duration_ns: 15 * MINUTE_NS, ..with_casts(seed) });
     }
 }
+
+#[test]
+#[ignore = "night"]
+fn programs_that_pour_make_no_viewer_late_on_links_of_any_rate() {
+    let (mut viewers, mut segments) = (0, 0);
+    for seed in 1..=12 {
+        let mbps = 20 << (seed % 5);
+        let report = writers_disturb_no_viewer(&with_writers(seed, mbps, 3 * MINUTE_NS));
+        (viewers, segments) = (viewers + report.pours.viewers, segments + report.segments);
+    }
+    assert!(viewers > 1_000 && segments > 1_000, "{viewers} viewers, {segments} segments");
+}
+
+#[test]
+#[ignore = "night"]
+fn programs_that_pour_beside_all_faults_of_members_make_no_viewer_late() {
+    for seed in 1..=6 {
+        let pours = PourSpec { writers: 12, viewers: 40 };
+        let scenario = Scenario { pours, ..Scenario::drawn(seed, 3 * MINUTE_NS, 40) };
+        let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
+        assert_eq!(
+            (report.stalls, report.late_units, report.pours.late_bytes),
+            (0, 0, 0),
+            "seed {seed}: {report}"
+        );
+    }
+}
