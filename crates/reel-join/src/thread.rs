@@ -212,17 +212,9 @@ impl JoinThread {
         match to {
             Opened::File(part) => SinkTo::File(Some(part)),
             Opened::Tcp(socket) => SinkTo::Tcp(Arc::new(socket), link),
-            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer, self.ahead_ns(id)))),
-            Opened::Datagrams(socket) => {
-                SinkTo::Datagrams(Box::new(Datagrams::new(socket, self.ahead_ns(id), link)))
-            }
+            Opened::Live(writer) => SinkTo::Live(Box::new(LiveSink::new(writer, ahead_ns))),
+            Opened::Datagrams(socket) => SinkTo::Datagrams(Box::new(Datagrams::new(socket, ahead_ns, link))),
         }
-    }
-
-    /// How long before they are due the packets of a chain leave.
-    fn ahead_ns(&mut self, id: StreamId) -> u64 {
-        let tee = self.streams.outlet_mut(id);
-        tee.map_or(DATAGRAM_AHEAD_NS, |tee| tee.datagrams_ahead_ns())
     }
 
     /// What was opened for an outlet is not needed.
