@@ -57,7 +57,7 @@ impl HttpServer {
         let request =
             format!("GET {prefix}{path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
         (&socket).write_all(request.as_bytes()).map_err(|error| of_io(&error))?;
-        let mut from = BufReader::new(socket);
+        let mut from = BufReader::new(Until { socket, until: Some(until) });
         let head = Head::read(&mut from, &path)?;
         if head.status != 200 {
             return Err(head.refusal(&mut from, &path));
@@ -65,7 +65,8 @@ impl HttpServer {
         if !head.is_in_chunks {
             return Err(AskError::Unusable(format!("{path}: not in chunks")).into());
         }
-        from.get_ref().set_read_timeout(Some(POURED_SILENCE)).map_err(|error| of_io(&error))?;
+        from.get_mut().until = None;
+        from.get_ref().socket.set_read_timeout(Some(POURED_SILENCE)).map_err(|error| of_io(&error))?;
         Ok(PouredStream { bytes: Box::new(Chunks { from, left: 0, is_over: false }), connection })
     }
 }
@@ -97,6 +98,26 @@ impl Drop for Ending {
     fn drop(&mut self) {
         // The server may have closed it before.
         let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
+/// A socket whose reads all together end by a time.
+#[derive(Debug)]
+struct Until {
+    socket: TcpStream,
+    /// `None`: each read may take as long as is set.
+    until: Option<Instant>,
+}
+
+impl Read for Until {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(until) = self.until {
+            match until.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => return Err(io::ErrorKind::TimedOut.into()),
+                left => self.socket.set_read_timeout(Some(left))?,
+            }
+        }
+        self.socket.read(into)
     }
 }
 

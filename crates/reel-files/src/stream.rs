@@ -41,6 +41,8 @@ pub struct Stream {
     place: Option<Place>,
     /// The form of the file in which that is.
     form: FileForm,
+    /// The media time at which it was in a file of another form.
+    resume_ns: Option<u64>,
     /// Where the server plays it, or has played it.
     branches: Branches,
     error: String,
@@ -187,6 +189,7 @@ impl Stream {
             state: State::New,
             place: None,
             form: FileForm::Mp4,
+            resume_ns: None,
             branches: Branches::default(),
             error: String::new(),
             refusal: String::new(),
@@ -238,7 +241,8 @@ impl Stream {
     }
 
     fn position_ns(&self) -> u64 {
-        self.place.as_ref().map_or(self.position_ns, |place| place.times.at_ns(place.byte))
+        let resume_ns = self.resume_ns.unwrap_or(self.position_ns);
+        self.place.as_ref().map_or(resume_ns, |place| place.times.at_ns(place.byte))
     }
 
     /// Whether settings can be written now.
@@ -271,7 +275,7 @@ impl Stream {
     /// As [`Stream::may_set`].
     pub fn set_title(&mut self, title: Arc<str>) -> Result<(), Problem> {
         self.may_set()?;
-        (self.title, self.place) = (Some(title), None);
+        (self.title, self.place, self.resume_ns) = (Some(title), None, None);
         Ok(())
     }
 
@@ -318,7 +322,7 @@ impl Stream {
     /// As [`Stream::may_set`].
     pub fn set_position(&mut self, position_ns: u64) -> Result<(), Problem> {
         self.may_set()?;
-        (self.position_ns, self.place) = (position_ns, None);
+        (self.position_ns, self.place, self.resume_ns) = (position_ns, None, None);
         Ok(())
     }
 
@@ -337,14 +341,15 @@ impl Stream {
                 return Err(Problem::busy(format!("the stream is {}", self.word())));
             }
             // From the beginning, as any file that is opened again.
-            State::Ended => self.place = None,
+            State::Ended => (self.place, self.resume_ns) = (None, None),
             State::New | State::Paused | State::Refused(_) | State::Failed(_) => {}
         }
         let title =
             self.title.clone().ok_or_else(|| Problem::invalid("write the id of a title to `title` first"))?;
         if form != self.form {
             // The same media time in the other file.
-            (self.position_ns, self.place, self.form) = (self.position_ns(), None, form);
+            self.resume_ns = self.place.take().map(|place| place.times.at_ns(place.byte)).or(self.resume_ns);
+            self.form = form;
         }
         self.state = State::Starting;
         Ok(Wanted { title, form, class: self.class.clone() })
@@ -359,7 +364,7 @@ impl Stream {
         if self.place.as_ref().is_some_and(|place| *place.times != *times) {
             return Err(Problem::new(Errno::IO, "the title was replaced; write `title` or `position` again"));
         }
-        if self.place.is_none() && self.position_ns >= times.end_ns() {
+        if self.place.is_none() && self.position_ns() >= times.end_ns() {
             let end = seconds(times.end_ns());
             return Err(Problem::invalid(format!(
                 "the position is behind the end, which is at {end} seconds"
@@ -410,7 +415,8 @@ impl Stream {
         let session = Arc::new(session);
         match &mut self.state {
             State::Starting => {
-                let begin = times.stretch_at(self.position_ns);
+                let begin = times.stretch_at(self.position_ns());
+                self.resume_ns = None;
                 let place = self.place.get_or_insert_with(|| Place { times: Arc::new(times), byte: begin });
                 let pace = Pace::new(place.byte, self.rate_bps, now);
                 let buffer = Vec::new();
@@ -781,6 +787,9 @@ impl Stream {
             return Err(Problem::busy("`data` is open; a stream has one reader"));
         }
         let wanted = match self.state {
+            State::Playing(_) if self.form != FileForm::Mp4 => {
+                return Err(Problem::busy("the stream is being joined"));
+            }
             State::Playing(_) | State::Poured(_) => None,
             _ => Some(self.start()?),
         };

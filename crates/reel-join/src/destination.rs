@@ -158,7 +158,9 @@ impl Destination {
         match self {
             Destination::File(_) | Destination::Live(_) | Destination::To(Carrier::Tcp, _) => None,
             Destination::To(Carrier::Udp | Carrier::Rtp, address) => {
-                Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+                let ip = address.ip().to_canonical();
+                // The scope of an address of one link stays.
+                Some(if ip == address.ip() { *address } else { SocketAddr::new(ip, address.port()) })
             }
         }
     }

@@ -372,7 +372,8 @@ impl JoinThread {
         let paced: Vec<_> =
             self.chains.iter().filter_map(|(id, chain)| has_datagrams(chain).then_some(*id)).collect();
         for id in paced {
-            self.send(serve, id);
+            // A poured stream takes what is there at once, so more is to be read.
+            self.pump(serve, id);
         }
     }
 

@@ -45,6 +45,10 @@ pub const MESSAGE_COST_BYTES: u64 = 64;
 
 // ---- Tuning
 
+/// How long viewers may take for the rest of a stream that has ended, at least; else as long as its
+/// delay. A disk to which it is written may take a second for one write.
+pub const REST_NS_MIN: u64 = 2 * SECOND_NS;
+
 /// The window holds so many times what comes within the delay: a viewer begins with one delay, and
 /// may be behind by another one.
 pub const POUR_WINDOW_DELAYS: u64 = 2;

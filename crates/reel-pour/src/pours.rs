@@ -1,8 +1,8 @@
 //! The poured streams of a server: programs write them, and viewers read them, on any threads.
 
 use crate::arrivals::Arrivals;
-use crate::fragments::{Fragments, Piece};
-use crate::limits::{HEAD_BYTES_MAX, POUR_MEMORY_BYTES, POURS_MAX};
+use crate::fragments::Fragments;
+use crate::limits::{HEAD_BYTES_MAX, POUR_MEMORY_BYTES, POURS_MAX, REST_NS_MIN};
 use crate::terms::{PourRefused, PourTerms, check_name};
 use crate::window::{PourEnd, Read, Window};
 use std::collections::BTreeMap;
@@ -169,13 +169,22 @@ impl PourWriter {
     pub fn push(&mut self, message: Arc<[u8]>, now_ns: u64) {
         let due_ns = self.arrivals.take(message.len() as u64, now_ns);
         self.pours.counters().bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
-        let mut window = lock(&self.stream.window);
         match &mut self.fragments {
-            None => window.push(message, due_ns),
+            None => lock(&self.stream.window).push(message, due_ns),
             Some(fragments) => {
-                fragments.cut(&message).into_iter().for_each(|piece| push(&mut window, piece, due_ns));
+                let pieces = fragments.cut(&message);
+                let mut window = lock(&self.stream.window);
+                pieces.into_iter().for_each(|piece| window.push_piece(piece, due_ns));
             }
         }
+    }
+
+    /// A message of a writer that keeps the pace of what it writes itself: it is due after the
+    /// delay of the stream, whatever its rate.
+    pub fn push_paced(&mut self, message: Arc<[u8]>, now_ns: u64) {
+        self.pours.counters().bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
+        let due_ns = now_ns.saturating_add(self.stream.terms.delay_ns);
+        lock(&self.stream.window).push(message, due_ns);
     }
 
     /// Tells viewers that there is something for them.
@@ -193,7 +202,7 @@ impl PourWriter {
         let mut window = lock(&self.stream.window);
         let due_ns = window.due_ns();
         let rest = self.fragments.as_mut().and_then(Fragments::end);
-        rest.into_iter().for_each(|piece| push(&mut window, piece, due_ns));
+        rest.into_iter().for_each(|piece| window.push_piece(piece, due_ns));
         window.end(PourEnd::Complete);
     }
 }
@@ -250,7 +259,7 @@ impl PourViewer {
     pub fn is_behind(&self, now_ns: u64) -> bool {
         let window = lock(&self.stream.window);
         let is_gone = self.has_begun && matches!(window.read(self.position, 0), Read::Behind);
-        is_gone || window.was_over_for(self.stream.terms.delay_ns, now_ns)
+        is_gone || window.was_over_for(self.stream.terms.delay_ns.max(REST_NS_MIN), now_ns)
     }
 
     /// What the program has declared.
@@ -263,13 +272,6 @@ impl Drop for PourViewer {
     fn drop(&mut self) {
         self.stream.viewers.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn push(window: &mut Window, Piece { bytes, is_start, head }: Piece, due_ns: u64) {
-    if is_start {
-        window.set_head(head);
-    }
-    window.push_part(bytes, due_ns, is_start);
 }
 
 impl Poured {
@@ -316,7 +318,7 @@ mod tests {
         assert_eq!(messages.concat(), b"beforeafter");
         assert_eq!(pours.list()[0].viewers, 1);
         writer.complete();
-        assert!(!viewer.is_behind(2_000_000_000) && viewer.is_behind(2_500_000_000));
+        assert!(!viewer.is_behind(3_000_000_000) && viewer.is_behind(3_500_000_000));
         assert_eq!((viewer.read(1), heard.load(Ordering::Relaxed)), (Read::Ended(PourEnd::Complete), 2));
         assert!(pours.list().is_empty() && pours.view("studio", 0).is_none());
     }
@@ -355,6 +357,36 @@ mod tests {
         let late = [head, fragment, fragment, b"\0\0"].concat();
         assert_eq!((messages(&mut second), messages(&mut third)), (late.clone(), late));
         assert_eq!(second.read(1), Read::Ended(PourEnd::Complete));
+    }
+
+    #[test]
+    fn each_fragment_comes_with_the_beginning_of_its_own_stream() {
+        let pours = Pours::default();
+        let terms = PourTerms { content_type: "video/mp4".to_owned(), ..terms() };
+        let mut writer = pours.begin("studio", terms, 0).expect("begun");
+        let a_box = |kind: &str, content: &str| {
+            [&(8 + content.len() as u32).to_be_bytes()[..], kind.as_bytes(), content.as_bytes()].concat()
+        };
+        let stream = |name: &str| {
+            let head = [a_box("ftyp", ""), a_box("moov", name)].concat();
+            (head.clone(), [head, a_box("moof", name), a_box("mdat", name)].concat())
+        };
+        let ((_, first), (second_head, second)) = (stream("first"), stream("second"));
+        writer.push(Arc::from(&first[..]), 0);
+        let more = [a_box("moof", "more"), a_box("mdat", "more")].concat();
+        writer.push(Arc::from(&more[..]), 1_500_000_000);
+        // What has come by now is due, but for the second fragment, which is of the first stream.
+        let mut viewer = pours.view("studio", 2_000_000_000).expect("there");
+        writer.push(Arc::from(&second[..]), 1_600_000_000);
+        let (first_head, _) = stream("first");
+        assert_eq!(messages(&mut viewer), [&first_head[..], &more, &second].concat());
+        let mut viewer = pours.view("studio", 2_550_000_000).expect("there");
+        let whole = messages(&mut viewer);
+        assert!(whole.starts_with(&second_head) && whole.ends_with(&second[second_head.len()..]));
+        // Garbage after that takes no fragment its beginning.
+        writer.push(Arc::from(&[1; 40][..]), 1_700_000_000);
+        let mut viewer = pours.view("studio", 2_550_000_000).expect("there");
+        assert!(messages(&mut viewer).starts_with(&second_head));
     }
 
     #[test]

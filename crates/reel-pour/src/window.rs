@@ -1,5 +1,6 @@
 //! The last bytes of a stream, for viewers at different places. Pure.
 
+use crate::fragments::Piece;
 use crate::limits::MESSAGE_COST_BYTES;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,8 +39,8 @@ pub struct Window {
     /// When the newest byte is due.
     due_ns: u64,
     ended: Option<PourEnd>,
-    /// What a viewer needs that begins after the beginning.
-    head: Option<Arc<[u8]>>,
+    /// The position of the newest message with which a viewer may begin.
+    last_start: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ struct Message {
     due_ns: u64,
     /// A viewer may begin with it.
     is_start: bool,
+    /// What a viewer needs before it that begins with it.
+    head: Option<Arc<[u8]>>,
 }
 
 impl Window {
@@ -61,17 +64,18 @@ impl Window {
             bytes_max,
             due_ns: 0,
             ended: None,
-            head: None,
+            last_start: 0,
         }
     }
 
     /// A message has come, with which a viewer may begin. The oldest ones leave for it.
     pub fn push(&mut self, bytes: Arc<[u8]>, due_ns: u64) {
-        self.push_part(bytes, due_ns, true);
+        self.push_piece(Piece { bytes, is_start: true, head: None }, due_ns);
     }
 
-    /// A message has come, with which a viewer may begin or not.
-    pub(crate) fn push_part(&mut self, bytes: Arc<[u8]>, due_ns: u64, is_start: bool) {
+    /// A piece has come, with which a viewer may begin or not.
+    pub(crate) fn push_piece(&mut self, piece: Piece, due_ns: u64) {
+        let Piece { bytes, is_start, head } = piece;
         if bytes.is_empty() || self.ended.is_some() {
             return;
         }
@@ -79,7 +83,11 @@ impl Window {
         self.end += bytes.len() as u64;
         self.due_ns = due_ns;
         self.held_bytes += cost(&bytes);
-        self.messages.push_back(Message { position, bytes, due_ns, is_start: is_start || position == 0 });
+        let is_start = is_start || position == 0;
+        if is_start {
+            self.last_start = position;
+        }
+        self.messages.push_back(Message { position, bytes, due_ns, is_start, head });
         while self.held_bytes > self.bytes_max
             && let Some(oldest) = self.messages.pop_front()
         {
@@ -87,17 +95,16 @@ impl Window {
         }
     }
 
-    /// What a viewer needs that begins after the beginning, from now on.
-    pub(crate) fn set_head(&mut self, head: Option<Arc<[u8]>>) {
-        self.head = head;
-    }
-
     /// Where a viewer begins that is to begin at a position, with what it needs before; `None` if
     /// what it can begin with has not come.
     pub(crate) fn begins(&self, position: u64) -> Option<(u64, Option<Arc<[u8]>>)> {
+        // Viewers ask with each message that comes.
+        if self.last_start < position {
+            return None;
+        }
         let first = self.messages.partition_point(|message| message.position < position);
-        let begin = self.messages.iter().skip(first).find(|message| message.is_start)?.position;
-        Some((begin, self.head.clone().filter(|_| begin > 0)))
+        let begin = self.messages.iter().skip(first).find(|message| message.is_start)?;
+        Some((begin.position, begin.head.clone()))
     }
 
     /// No more comes.

@@ -590,7 +590,7 @@ export interface NewOutlet {
    * The destination: `file:NAME` for a new file of the directory that the server's configuration
    * names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT` or
    * `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport stream
-   * (`join.to`).
+   * (`join.to`); of such a session also `live:NAME` for a poured stream (`join.live`).
    */
   to: string;
 }

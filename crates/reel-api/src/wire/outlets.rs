@@ -10,7 +10,7 @@ pub struct NewOutlet {
     /// The destination: `file:NAME` for a new file of the directory that the server's configuration
     /// names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT`
     /// or `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport
-    /// stream (`join.to`).
+    /// stream (`join.to`); of such a session also `live:NAME` for a poured stream (`join.live`).
     pub to: String,
     /// The first byte of the title as one file that it gets. Without it, the first of all; or, if
     /// the session is played into another outlet already, the next one of that.

@@ -6,8 +6,8 @@ use reel_files::limits::{
     STREAMS_PER_USER_MAX, UNUSED_TIME,
 };
 use reel_files::{
-    Answer, BranchFile, ClassChange, FileTimes, Joining, Look, MediaSession, OutletFacts, Owner, Problem,
-    Stream, StreamFile, StreamTable,
+    Answer, BranchFile, ClassChange, FileForm, FileTimes, Joining, Look, MediaSession, OutletFacts, Owner,
+    Problem, Stream, StreamFile, StreamTable,
 };
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
@@ -561,4 +561,29 @@ fn a_stream_gets_the_sound_of_another_stream_of_its_user() {
     assert_eq!(table.merged_title(pictures, sound).as_deref(), Ok("film+song"), "the other one may play");
     table.stream(pictures).unwrap().start().unwrap();
     assert_eq!(errno(table.merged_title(pictures, sound)), Errno::BUSY);
+}
+
+#[test]
+fn what_takes_packets_is_joined_to_another_file_at_the_same_time() {
+    let mut playing = Playing::started();
+    playing.read(50_000);
+    let busy = playing.stream.start_to_join("udp:127.0.0.1:5000").map(drop).map_err(|busy| busy.errno);
+    assert_eq!(busy, Err(Errno::BUSY), "it plays as MP4");
+    playing.stream.pause().unwrap();
+    let wanted = playing.stream.start_to_join("live:studio").unwrap().unwrap();
+    assert_eq!((wanted.form, playing.stream.value(StreamFile::Position)), (FileForm::Ts, "0.5".into()));
+    playing.stream.not_started(&problem(Errno::INVAL), Some("{}"));
+    assert_eq!(playing.stream.value(StreamFile::Position), "0.5", "it is where it was");
+    playing.stream.start_to_join("udp:127.0.0.1:5000").unwrap().unwrap();
+    playing.stream.started(session("2"), times(), playing.now).unwrap();
+    assert_eq!(playing.stream.open_data().map(drop).map_err(|busy| busy.errno), Err(Errno::BUSY));
+    assert_eq!(playing.stream.value(StreamFile::Position), "0", "with the stretch of that time");
+    playing.stream.pause().unwrap();
+    playing.start("3").unwrap();
+    assert_eq!(playing.stream.value(StreamFile::Position), "0");
+    // After the end it is read from the beginning again.
+    while playing.read(100_000).0 != Answer::End {}
+    playing.stream.start_to_join("udp:127.0.0.1:5000").unwrap().unwrap();
+    playing.stream.started(session("4"), times(), playing.now).unwrap();
+    assert_eq!(playing.stream.value(StreamFile::Position), "0");
 }

@@ -1,13 +1,18 @@
 //! An outlet that is a poured stream: a transport stream is played to all that view it.
 
 use super::datagrams::Queue;
+use crate::framing::PAYLOAD_BYTES;
 use crate::joins::JoinCounters;
 use crate::outlet::SharedOutlet;
 use crate::pace::Pace;
 use crate::tee::Tee;
 use reel_pour::PourWriter;
+use reel_pour::limits::POUR_MESSAGE_BYTES_MAX;
 use reel_ring::Chunk;
 use std::sync::Arc;
+
+/// What is written at once, in units of a datagram: no more than a viewer may hold.
+const MESSAGE_DATAGRAMS: usize = POUR_MESSAGE_BYTES_MAX / PAYLOAD_BYTES;
 
 /// The writing end, at the pace of the stream.
 pub(super) struct LiveSink {
@@ -53,13 +58,14 @@ impl LiveSink {
     /// Writes what is to leave now, as one message of whole packets.
     fn write(&mut self, (tee, number): (&mut Tee, u64), now_ns: u64) -> Written {
         let Some(queue) = Queue::of(tee, number) else { return Written::Nothing };
-        let (count, pace) = match self.pace.train(queue.datagrams(queue.ready()), now_ns) {
-            Ok(train) => train,
-            Err(leaves_ns) => {
-                tee.awaits_pace(number);
-                return Written::NotBefore(leaves_ns);
-            }
-        };
+        let (count, pace) =
+            match self.pace.train(queue.datagrams(queue.ready().min(MESSAGE_DATAGRAMS)), now_ns) {
+                Ok(train) => train,
+                Err(leaves_ns) => {
+                    tee.awaits_pace(number);
+                    return Written::NotBefore(leaves_ns);
+                }
+            };
         if count == 0 {
             tee.awaits_pace(number);
             return Written::Nothing;
@@ -74,7 +80,7 @@ impl LiveSink {
                 Chunk::Bytes(bytes, range) => message.extend_from_slice(&bytes[range.clone()]),
             }
         }
-        self.writer.push(Arc::from(message), now_ns);
+        self.writer.push_paced(Arc::from(message), now_ns);
         self.writer.tell();
         Written::Bytes(bytes)
     }

@@ -7,7 +7,7 @@ use crate::refused::JoinRefused;
 use crate::tee::Tee;
 use reel_admit::Session;
 use reel_cache::Body;
-use reel_cache::limits::SEND_BYTES_MAX;
+use reel_play::limits::POURED_HELD_BYTES;
 use reel_play::{DeliveryPolicy, PlayableTitle};
 use reel_serve::streams::Opening;
 use reel_serve::{LIVE, Poured, Serve, Viewing};
@@ -35,7 +35,8 @@ impl JoinThread {
             body: Body::default(),
             position: 0,
             policy: DeliveryPolicy::begins(),
-            chain_bytes_max: SEND_BYTES_MAX,
+            // What its session was counted with: the bytes are not in the arena.
+            chain_bytes_max: POURED_HELD_BYTES as usize,
             outlet: Tee::new(0, now_ns),
         };
         let set = self.streams.open(serve.engine, [opening], now_ns);
@@ -89,7 +90,11 @@ impl JoinThread {
                 self.streams.complete(id, serve.engine);
             }
             Poured::Nothing => return Ok(false),
-            Poured::Broken => return Err("the program that pours the stream is gone"),
+            Poured::Broken => {
+                return Err(
+                    "the program that pours the stream is gone, or nothing can be reserved for the stream any more",
+                );
+            }
             Poured::Behind => return Err(BEHIND),
         }
         Ok(true)

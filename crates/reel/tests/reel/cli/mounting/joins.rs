@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::rig::Mount;
 use super::streams::{Stream, await_no_session};
-use crate::cli::films::{longer, short};
+use crate::cli::films::longer;
 use crate::cli::rig::{PATIENCE, TestDir};
 use crate::cli::serving::Running;
 
@@ -164,7 +164,7 @@ fn own_mount() {
 #[ignore = "child of a_transport_stream_is_joined_to_datagrams_and_to_a_stream, with mounts of its own"]
 fn packets() {
     let dir = TestDir::with_volume();
-    dir.reel(&["ingest", "volume", short().to_str().unwrap(), "--name", "Der Film"]).done();
+    dir.reel(&["ingest", "volume", longer().to_str().unwrap(), "--name", "Der Film"]).done();
     dir.reel(&["form", "add", "volume", "der-film", "ts"]).done();
     dir.reel(&["export", "volume", "der-film", "stored.ts", "--form", "ts"]).done();
     let stored = fs::read(dir.path("stored.ts")).unwrap();
