@@ -47,7 +47,8 @@ impl Machine {
         let mut manifest = std::fs::read_to_string(volume.join("volume.toml")).unwrap();
         for device in &self.devices {
             let node = device.second_node(&second);
-            manifest = manifest.replace(device.path().to_str().unwrap(), node.to_str().unwrap());
+            // With its quotes: /dev/loop1 is also the beginning of /dev/loop16.
+            manifest = manifest.replace(&format!("{:?}", device.path()), &format!("{node:?}"));
         }
         std::fs::write(second.join("volume.toml"), manifest).unwrap();
         second
