@@ -6,7 +6,7 @@ use reel_files::{
     TitleFacts,
 };
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -121,9 +121,12 @@ fn an_answer_that_does_not_come_is_late() {
 
 #[test]
 fn a_port_that_does_not_answer_is_unreachable() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = HttpServer::new(&format!("http://{}", listener.local_addr().unwrap()), 1);
-    drop(listener);
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    // Held, so that no other program listens there.
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let address = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();
+    let server = HttpServer::new(&format!("http://{address}"), 1);
     assert!(matches!(server.titles(soon()), Err(AskError::Unreachable(_))));
 }
 

@@ -13,7 +13,8 @@ use reel_serve::{AllowedClients, Proxies};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -239,6 +240,17 @@ fn listener() -> (TcpListener, String, Target) {
     (listener, to, target)
 }
 
+/// A port that no other program can have and where nothing listens, and the destination that it is.
+fn silent() -> (OwnedFd, String, Target) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("bound");
+    let address = SocketAddr::try_from(getsockname(&held).expect("bound")).expect("an address");
+    let to = format!("tcp:{address}");
+    let target = to.parse().expect("a destination");
+    (held, to, target)
+}
+
 /// All bytes that a connection brings.
 fn received(listener: &TcpListener) -> Vec<u8> {
     let (mut socket, _) = listener.accept().expect("accepted");
@@ -252,17 +264,17 @@ fn received(listener: &TcpListener) -> Vec<u8> {
 fn a_session_is_sent_over_tcp() {
     for driver in DRIVERS {
         let (listening, to, target) = listener();
+        let (_silent, to_silent, silent_target) = silent();
         let joining = Joining::new(|config| {
             config.driver = driver;
-            config.join.to = vec![target];
+            config.join.to = vec![target, silent_target];
         });
         let key = joining.session("aperiodic");
         assert_eq!(joining.add(&key, &to).status, 201);
         assert!(received(&listening) == joining.rig.film, "{driver:?}: other bytes");
         assert_eq!(joining.ended(&key, 0)["state"], "complete");
         // Another port is not allowed, and what does not listen is said.
-        drop(listening);
-        let refused = joining.add(&key, &to);
+        let refused = joining.add(&key, &to_silent);
         assert!(
             refused.status == 422 && refused.json()["detail"].to_string().contains("takes no connection")
         );
