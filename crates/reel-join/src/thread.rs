@@ -116,6 +116,9 @@ impl FrontEnd for JoinThreads {
     }
 }
 
+/// Why outlets end with their session.
+const SESSION_ENDED: &str = "its session has ended";
+
 /// What the threads that write are called.
 const WRITER: &str = "reel-join";
 
@@ -355,8 +358,13 @@ impl JoinThread {
             }
         }
         let is_over = chain.sinks.is_empty();
+        // What was closed before its end is not published, also if it has come to its end since.
+        let is_closed = !complete.is_empty() && !chain.has_session(serve.engine.sessions(), now_ns);
         for sink in complete {
-            self.complete(sink);
+            match is_closed {
+                true => self.has_ended(sink, OutletState::Ended(SESSION_ENDED.to_owned())),
+                false => self.complete(sink),
+            }
         }
         if is_over {
             self.end(serve, id, Ending::Complete);
@@ -511,7 +519,7 @@ impl JoinThread {
         let why = match ending {
             Ending::Lost => "stored bytes of the title are lost; the log of the server says which",
             Ending::Stopped => "the server stops",
-            _ => "its session has ended",
+            _ => SESSION_ENDED,
         };
         self.end_because(serve, id, ending, why);
     }

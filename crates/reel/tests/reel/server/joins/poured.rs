@@ -94,6 +94,23 @@ fn a_program_that_is_gone_leaves_no_file_of_what_it_has_poured() {
     super::until("no file", || names(joining.directory.path()).is_empty());
 }
 
+/// The end of the stream comes at once after that of the session.
+#[test]
+fn a_session_that_was_closed_leaves_no_file_although_its_stream_ends_then() {
+    let joining = Joining::new(admitting);
+    let (mut client, stream) = pour(&joining, 20_000_000);
+    let key = session(&joining, "periodic");
+    assert_eq!(joining.add(&key, "file:closed.ts").status, 201);
+    client.put(stream, &pattern(200_000)).expect("put");
+    joining.rig.await_metric("reel_join_bytes_total", |bytes| bytes == 200_000.0);
+    let closed = joining.rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "");
+    assert_eq!(closed.status, 204);
+    client.end_pour(stream).expect("ended");
+    joining.rig.await_metric("reel_join_outlets", |outlets| outlets == 0.0);
+    super::until("no file", || names(joining.directory.path()).is_empty());
+    assert_eq!(joining.rig.metric("reel_join_outlets_complete_total"), 0.0);
+}
+
 #[test]
 fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let joining = Joining::new(admitting);
