@@ -1,17 +1,19 @@
 //! Streams that are controlled as files: what the kernel and the server say is told to the
 //! [`StreamTable`], and what it wants is done.
 
+mod poured;
+
 use crate::asking::{Asking, Turn};
 use crate::command::{self, Command};
-use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME, POURED_BLOCK_BYTES};
+use crate::limits::{END_TIME, PIECE_THREADS, PIECE_TIME};
 use crate::line::one_line;
-use crate::media::{FileForm, Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
+use crate::media::{FileForm, Media, MediaSession, NotOpened, Refused};
 use crate::merged::is_merged;
 use crate::node::{BranchFile, Group, Node, StreamFile};
 use crate::poured::poured_name;
 use crate::problem::Problem;
 use crate::server::{AskError, Server};
-use crate::stream::{Answer, ClassChange, Joining, Look, Owner, PieceWanted, Wanted};
+use crate::stream::{Answer, ClassChange, Joining, Look, Owner, PieceWanted, Stream, Wanted};
 use crate::stream_table::StreamTable;
 use crate::times::FileTimes;
 use crate::tree::{Tree, TreeError};
@@ -261,12 +263,28 @@ impl<S: Server + Media> Streaming<S> {
             return self.admit_poured(number, (name, &wanted.class), turn);
         }
         let admitted = self.ask_to_admit(number, wanted, turn.until);
+        self.tell(
+            number,
+            admitted,
+            |stream, (session, times)| stream.started(session, times, Instant::now()),
+            |table, (session, _)| table.leave(session),
+        )
+    }
+
+    /// Tells a stream what became of what was asked for it. What it was given goes to `left` if it
+    /// was closed meanwhile.
+    fn tell<A, T>(
+        &self,
+        number: u64,
+        admitted: Result<A, (Problem, Option<String>)>,
+        begin: impl FnOnce(&mut Stream, A) -> Result<T, Problem>,
+        left: impl FnOnce(&mut StreamTable, A),
+    ) -> Result<T, Problem> {
         let mut held = self.held();
         let told = match (admitted, held.table.stream(number)) {
-            (Ok((session, times)), Ok(stream)) => stream.started(session, times, Instant::now()),
-            // It was closed meanwhile.
-            (Ok((session, _)), Err(gone)) => {
-                held.table.leave(session);
+            (Ok(admitted), Ok(stream)) => begin(stream, admitted),
+            (Ok(admitted), Err(gone)) => {
+                left(&mut held.table, admitted);
                 Err(gone)
             }
             (Err((problem, refusal)), stream) => {
@@ -297,139 +315,6 @@ impl<S: Server + Media> Streaming<S> {
             Ok(session) => Ok((session, times)),
             Err(not_opened) => Err(why_not(not_opened)),
         }
-    }
-
-    /// Has the server admit a poured stream, tells the stream, and has a thread read it.
-    fn admit_poured(
-        self: &Arc<Self>,
-        number: u64,
-        (name, class): (&str, &str),
-        turn: Turn,
-    ) -> Result<(), Problem> {
-        let admitted = self.ask_to_admit_poured(number, (name, class), turn);
-        let mut held = self.held();
-        let told = match (admitted, held.table.stream(number)) {
-            (Ok((opened, rate_bps)), Ok(stream)) => {
-                let told = stream.started_poured(opened.connection, rate_bps);
-                told.map(|pour| (pour, opened.bytes))
-            }
-            // It was closed meanwhile, and the connection ends with what was opened.
-            (Ok(_), Err(gone)) => Err(gone),
-            (Err((problem, refusal)), stream) => {
-                if let Ok(stream) = stream {
-                    stream.not_started(&problem, refusal.as_deref());
-                }
-                Err(problem)
-            }
-        };
-        drop(held);
-        self.changed.notify_all();
-        let (pour, bytes) = told?;
-        let streaming = Arc::clone(self);
-        let reader = thread::Builder::new().name("reel-poured".to_owned());
-        let started = reader.spawn(move || streaming.read_poured((number, pour), bytes));
-        started.map(drop).map_err(|error| {
-            let problem = Problem::new(rustix::io::Errno::AGAIN, format!("no thread is available: {error}"));
-            self.poured_ended((number, pour), Err(problem.clone()));
-            problem
-        })
-    }
-
-    /// Has the server admit a poured stream and play it into a destination.
-    fn join_poured(&self, number: u64, wanted: &Wanted, to: &Arc<str>, turn: Turn) -> Result<(), Problem> {
-        let name = poured_name(&wanted.title).unwrap_or_default();
-        let rate_bps = self.poured_bps(name, turn);
-        let checked = rate_bps.and_then(|rate_bps| self.held().table.stream(number)?.check_poured(rate_bps));
-        let opened = checked
-            .map_err(|problem| (problem, None))
-            .and_then(|()| self.server.open_to_join(name, &wanted.class, turn.until).map_err(why_not));
-        let mut held = self.held();
-        let joining = match (opened, held.table.stream(number)) {
-            (Ok(session), Ok(stream)) => stream.join_poured(session, to, turn.put),
-            (Ok(session), Err(gone)) => {
-                held.table.leave(session);
-                Err(gone)
-            }
-            (Err((problem, refusal)), stream) => {
-                if let Ok(stream) = stream {
-                    stream.not_started(&problem, refusal.as_deref());
-                }
-                Err(problem)
-            }
-        };
-        drop(held);
-        self.changed.notify_all();
-        self.join(number, &joining?, turn)
-    }
-
-    /// A poured stream that was opened, and its rate; or why there is none, as
-    /// [`Streaming::ask_to_admit`].
-    fn ask_to_admit_poured(
-        &self,
-        number: u64,
-        (name, class): (&str, &str),
-        turn: Turn,
-    ) -> Result<(PouredStream, u64), (Problem, Option<String>)> {
-        let no_refusal = |problem| (problem, None);
-        let rate_bps = self.poured_bps(name, turn).map_err(no_refusal)?;
-        let mut held = self.held();
-        let checked = held.table.check_poured();
-        let checked = checked.and_then(|()| held.table.stream(number)?.check_poured(rate_bps));
-        drop(held);
-        checked.map_err(no_refusal)?;
-        match self.server.open_poured(name, class, turn.until) {
-            Ok(opened) => Ok((opened, rate_bps)),
-            Err(not_opened) => Err(why_not(not_opened)),
-        }
-    }
-
-    /// The rate of a poured stream, which there has to be.
-    fn poured_bps(&self, name: &str, turn: Turn) -> Result<u64, Problem> {
-        let rate_bps = self.server.poured_bps(name, turn.until).map_err(|error| of_ask(&error))?;
-        rate_bps.ok_or_else(|| {
-            let text = format!("no program pours {name:.80?} now; `reel pour NAME` does");
-            Problem::new(rustix::io::Errno::NOENT, text)
-        })
-    }
-
-    /// Reads a poured stream until it ends or is not wanted any more.
-    fn read_poured(&self, (number, pour): (u64, u64), mut bytes: Box<dyn PouredBytes>) {
-        let mut block = vec![0; POURED_BLOCK_BYTES];
-        while let Some(room) = self.poured_room((number, pour)) {
-            let most = room.min(block.len());
-            let read = match bytes.read(&mut block[..most]) {
-                Ok(0) => return self.poured_ended((number, pour), Ok(())),
-                Ok(read) => read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => {
-                    let text = "the stream has broken off: its program is gone, it was read too slowly, or the server does not answer";
-                    let problem = Problem::new(rustix::io::Errno::IO, text);
-                    return self.poured_ended((number, pour), Err(problem));
-                }
-            };
-            if let Ok(stream) = self.held().table.stream(number) {
-                stream.poured(pour, &block[..read]);
-            }
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits for room for more of a poured stream; `None` if no more is wanted.
-    fn poured_room(&self, (number, pour): (u64, u64)) -> Option<usize> {
-        let mut held = self.held();
-        loop {
-            match held.table.stream(number).ok()?.poured_room(pour)? {
-                0 => held = self.looked_at.wait(held).unwrap_or_else(PoisonError::into_inner),
-                room => return Some(room),
-            }
-        }
-    }
-
-    fn poured_ended(&self, (number, pour): (u64, u64), how: Result<(), Problem>) {
-        if let Ok(stream) = self.held().table.stream(number) {
-            stream.poured_ended(pour, how);
-        }
-        self.changed.notify_all();
     }
 
     /// Has the server change the class of the session of a stream, and tells the stream.
