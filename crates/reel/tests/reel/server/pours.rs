@@ -1,7 +1,7 @@
 //! Streams that programs pour, and what viewers get of them.
 
 use crate::server::misuse::promising_with;
-use crate::server::rig::{DRIVERS, Rig};
+use crate::server::rig::{DRIVERS, Rig, unchunked};
 use mix::{Mix, Mixed, Output, run};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer, producer_word};
 use reel_arena::{Others, SharedMemory};
@@ -56,24 +56,6 @@ fn read_to_end(mut stream: TcpStream) -> JoinHandle<(String, Vec<u8>)> {
         let head = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
         (String::from_utf8_lossy(&all[..head]).into_owned(), all[head..].to_vec())
     })
-}
-
-/// The bytes of a body in chunks, and whether its last chunk is there.
-fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
-    let mut bytes = Vec::new();
-    loop {
-        let Some(line) = body.windows(2).position(|two| two == b"\r\n") else { return (bytes, false) };
-        let size = std::str::from_utf8(&body[..line]).expect("a size");
-        let size = usize::from_str_radix(size, 16).expect("a number");
-        body = &body[line + 2..];
-        if size == 0 {
-            assert_eq!(body, b"\r\n");
-            return (bytes, true);
-        }
-        bytes.extend_from_slice(&body[..size.min(body.len())]);
-        let Some(rest) = body.get(size + 2..) else { return (bytes, false) };
-        body = rest;
-    }
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {

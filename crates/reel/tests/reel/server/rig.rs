@@ -391,3 +391,21 @@ fn source() -> PathBuf {
         assert!(status.expect("ffmpeg is installed").success());
     })
 }
+
+/// The bytes of a body in chunks, and whether its last chunk is there.
+pub(crate) fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
+    let mut bytes = Vec::new();
+    loop {
+        let Some(line) = body.windows(2).position(|two| two == b"\r\n") else { return (bytes, false) };
+        let size = std::str::from_utf8(&body[..line]).expect("a size");
+        let size = usize::from_str_radix(size, 16).expect("a number");
+        body = &body[line + 2..];
+        if size == 0 {
+            assert_eq!(body, b"\r\n");
+            return (bytes, true);
+        }
+        bytes.extend_from_slice(&body[..size.min(body.len())]);
+        let Some(rest) = body.get(size + 2..) else { return (bytes, false) };
+        body = rest;
+    }
+}

@@ -7,7 +7,7 @@ mod rclone;
 mod vlc;
 
 use super::many_titles::{self, TITLES};
-use super::rig::{Answer, DRIVERS, Rig};
+use super::rig::{Answer, DRIVERS, Rig, unchunked};
 use multistatus::Entry;
 use reel_library::SubtitleFile;
 use std::collections::BTreeSet;
@@ -28,24 +28,13 @@ fn propfind(rig: &Rig, path: &str, depth: &str, body: &str) -> Answer {
     let mut answer = client.answer_head();
     let rest = client.rest();
     let is_chunked = answer.field("Transfer-Encoding") == Some("chunked");
-    answer.body = if is_chunked { unchunked(&rest) } else { rest };
-    answer
-}
-
-/// A body without its chunks (RFC 9112 section 7.1).
-fn unchunked(mut rest: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
-    loop {
-        let end = rest.windows(2).position(|two| two == b"\r\n").expect("a size");
-        let digits = std::str::from_utf8(&rest[..end]).expect("text");
-        let bytes = usize::from_str_radix(digits, 16).expect("a number");
-        rest = &rest[end + 2..];
-        if bytes == 0 {
-            return body;
-        }
-        body.extend_from_slice(&rest[..bytes]);
-        rest = &rest[bytes + 2..];
+    answer.body = rest;
+    if is_chunked {
+        let (body, is_whole) = unchunked(&answer.body);
+        assert!(is_whole, "{}", answer.head);
+        answer.body = body;
     }
+    answer
 }
 
 /// What is said of a path and of what it holds.

@@ -2,7 +2,7 @@
 
 use super::datagrams::{joining, stream_session};
 use super::{Joining, add, session_of};
-use crate::server::rig::{Answer, Rig};
+use crate::server::rig::{Answer, Rig, unchunked};
 use reel_volume::GeometryPreset;
 use serde_json::json;
 use std::fs;
@@ -18,7 +18,6 @@ fn allowing(live: bool, seconds: u32) -> (Joining, Vec<u8>) {
 fn view(rig: &Rig, name: &str) -> JoinHandle<(Vec<u8>, bool)> {
     let mut socket = TcpStream::connect(rig.address()).expect("connected");
     socket.set_read_timeout(Some(super::PATIENCE)).expect("set");
-    // Without chunks, so that the body is as it is.
     let request = format!("GET /live/{name} HTTP/1.1\r\nHost: reel\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).expect("sent");
     std::thread::spawn(move || {
@@ -29,22 +28,6 @@ fn view(rig: &Rig, name: &str) -> JoinHandle<(Vec<u8>, bool)> {
         assert!(all.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&all[..head]));
         unchunked(&all[head..])
     })
-}
-
-fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
-    let mut bytes = Vec::new();
-    while let Some(line) = body.windows(2).position(|two| two == b"\r\n") {
-        let size = usize::from_str_radix(std::str::from_utf8(&body[..line]).expect("a size"), 16);
-        let size = size.expect("a number");
-        if size == 0 {
-            return (bytes, true);
-        }
-        body = &body[line + 2..];
-        bytes.extend_from_slice(&body[..size.min(body.len())]);
-        let Some(rest) = body.get(size + 2..) else { break };
-        body = rest;
-    }
-    (bytes, false)
 }
 
 fn refused(answer: &Answer, status: u16, says: &str) {
