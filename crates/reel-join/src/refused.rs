@@ -103,7 +103,7 @@ pub enum JoinRefused {
     NotPoured(String),
     /// The session was admitted for an earlier stream of this name.
     #[error("the stream {0} was begun again at another rate; open another session of it")]
-    PouredAnew(String),
+    PouredAgain(String),
     /// What programs pour has no times of packets.
     #[error("a poured stream is not sent to {0}; join it to tcp:ADDRESS:PORT or file:NAME")]
     PouredByPackets(String),

@@ -28,7 +28,7 @@ impl JoinThread {
         let viewer =
             self.joins.pours().view(name, now_ns).ok_or_else(|| JoinRefused::NotPoured(name.to_owned()))?;
         if !session.playing().is_poured_at(viewer.terms().bytes_per_s) {
-            return Err(JoinRefused::PouredAnew(name.to_owned()));
+            return Err(JoinRefused::PouredAgain(name.to_owned()));
         }
         let opening = Opening {
             session: Some(Arc::clone(&session)),

@@ -126,7 +126,7 @@ fn refusal(refused: JoinRefused) -> OutletRefusal {
     let (detail, retry_after_s) = (refused.to_string(), refused.retry_after_s());
     match refused {
         JoinRefused::NoSuchSession => OutletRefusal::NoSuchSession,
-        JoinRefused::NotPoured(_) | JoinRefused::PouredAnew(_) => OutletRefusal::Gone(detail),
+        JoinRefused::NotPoured(_) | JoinRefused::PouredAgain(_) => OutletRefusal::Gone(detail),
         JoinRefused::NoSuchOutlet(_) => OutletRefusal::NoSuchOutlet(detail),
         JoinRefused::NotAllowed { .. } | JoinRefused::OfOthers(_) => OutletRefusal::NotAllowed(detail),
         JoinRefused::Exists(_)

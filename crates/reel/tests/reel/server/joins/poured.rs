@@ -73,8 +73,8 @@ fn what_a_program_pours_is_played_into_files_while_it_comes() {
         let gone = joining.add(&key, "file:third.ts");
         assert_eq!(gone.status, 410, "{}", String::from_utf8_lossy(&gone.body));
         let (mut client, stream) = pour(&joining, 1_000_000);
-        let anew = joining.add(&key, "file:third.ts");
-        assert_eq!(anew.status, 410, "it was admitted for another rate");
+        let again = joining.add(&key, "file:third.ts");
+        assert_eq!(again.status, 410, "it was admitted for another rate");
         client.end_pour(stream).expect("ended");
     }
 }
