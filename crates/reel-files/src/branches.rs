@@ -125,6 +125,8 @@ impl Branches {
             },
             BranchFile::Bytes => facts.map_or(0, |facts| facts.bytes).to_string(),
             BranchFile::Late => facts.map_or(0, |facts| facts.late_bytes).to_string(),
+            BranchFile::Run => facts.map_or(0, |facts| facts.run_bytes).to_string(),
+            BranchFile::Pause => format!("{:.3}", facts.map_or(0.0, |facts| facts.pause_ms)),
             BranchFile::Error => facts.and_then(|facts| facts.reason.clone()).unwrap_or_default(),
         })
     }

@@ -52,13 +52,19 @@ struct Outlet {
     from_byte: u64,
     bytes: u64,
     late_bytes: u64,
+    /// Of servers that say so.
+    #[serde(default)]
+    run_bytes: u64,
+    #[serde(default)]
+    pause_ms: f64,
 }
 
 impl From<Outlet> for OutletFacts {
     fn from(outlet: Outlet) -> OutletFacts {
-        let Outlet { number, state, reason, from_byte, bytes, late_bytes } = outlet;
+        let Outlet { number, state, reason, from_byte, bytes, late_bytes, run_bytes, pause_ms } = outlet;
         let plain = |text: String| one_line(&text).trim_end().to_owned();
-        OutletFacts { number, state: plain(state), reason: reason.map(plain), from_byte, bytes, late_bytes }
+        let (state, reason) = (plain(state), reason.map(plain));
+        OutletFacts { number, state, reason, from_byte, bytes, late_bytes, run_bytes, pause_ms }
     }
 }
 

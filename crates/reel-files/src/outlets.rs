@@ -26,7 +26,7 @@ pub trait Outlets: Send + Sync + 'static {
 }
 
 /// What is known of an outlet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutletFacts {
     /// Its number in its session.
     pub number: u64,
@@ -40,4 +40,8 @@ pub struct OutletFacts {
     pub bytes: u64,
     /// Bytes among those that were late.
     pub late_bytes: u64,
+    /// Bytes that it gets without a pause.
+    pub run_bytes: u64,
+    /// How long the pauses are, in milliseconds, as the API writes it.
+    pub pause_ms: f64,
 }

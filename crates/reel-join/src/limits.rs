@@ -99,6 +99,13 @@ pub const SESSION_LOOK_NS: u64 = SECOND_NS / 10;
 /// that it is the turn of others.
 pub const FEEDS_PER_TURN: usize = 8;
 
+/// A branch that sends nothing for so long pauses, as its report has it. Less is the time between
+/// two calls.
+pub const PAUSE_NOTED_NS: u64 = SECOND_NS / 10_000;
+
+/// Runs and pauses that a branch's report is a mean of.
+pub const RUNS_REMEMBERED: u64 = 16;
+
 /// Threads that write files: a disk is kept busy by two, and one more begins and ends files.
 pub const WRITERS: usize = 3;
 

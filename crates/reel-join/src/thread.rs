@@ -311,6 +311,7 @@ impl JoinThread {
         let mut complete = Vec::new();
         for number in tee.branches() {
             let Some(sink) = sinks.get_mut(&number) else { continue };
+            sink.outlet.sends_in(tee.runs(number));
             let of = (id, number);
             if tee.is_complete(number) && sink.is_idle() {
                 tee.leave(number);

@@ -25,6 +25,7 @@ mod pushed;
 mod slots;
 mod texts;
 mod title;
+mod transfers;
 mod transport;
 mod uplink;
 
@@ -46,6 +47,7 @@ pub use processor::ProcessorPrice;
 pub use pushed::{PushedStream, PushedTimes, SlotPiece, pushed_packet_bytes};
 pub use slots::Slots;
 pub use title::PlayableTitle;
+pub use transfers::{MachineTime, TransferPause, TransferSchedule, TransferTurns, TransferWork};
 pub use uplink::{
     FlowMeter, FlowSample, MaySend, SendTerms, Uplink, UplinkGate, UplinkPort, UplinkRate, UplinkSender,
     UplinkView, uplink_client,

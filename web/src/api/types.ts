@@ -626,8 +626,18 @@ export interface Outlet {
   late_bytes: number;
   /** Its number in its session, from 0 on. */
   number: number;
+  /**
+   * How long it pauses then (d): a mean of its last pauses. What others need of the disks, the
+   * network and the processors, and what the destination needs, is all in it.
+   */
+  pause_ms: number;
   /** Why it has ended, if that was before everything came. */
   reason?: string;
+  /**
+   * Bytes that it sends without a pause (N): a mean of its last runs; 0 before the first one has
+   * ended.
+   */
+  run_bytes: number;
   /** How far it has come. */
   state: OutletStage;
   /** Its destination. */

@@ -45,6 +45,12 @@ pub struct Outlet {
     pub bytes: u64,
     /// Bytes among those that it has taken after they were due.
     pub late_bytes: u64,
+    /// Bytes that it sends without a pause (N): a mean of its last runs; 0 before the first one has
+    /// ended.
+    pub run_bytes: u64,
+    /// How long it pauses then (d): a mean of its last pauses. What others need of the disks, the
+    /// network and the processors, and what the destination needs, is all in it.
+    pub pause_ms: f64,
 }
 
 /// How far an outlet has come.

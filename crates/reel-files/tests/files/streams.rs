@@ -449,7 +449,7 @@ proptest! {
 /// What a server says of an outlet.
 fn outlet(number: u64, state: &str, bytes: u64) -> OutletFacts {
     let (state, reason) = (state.to_owned(), (state == "ended").then(|| "it was slow".to_owned()));
-    OutletFacts { number, state, reason, from_byte: 0, bytes, late_bytes: 3 }
+    OutletFacts { number, state, reason, from_byte: 0, bytes, late_bytes: 3, run_bytes: 4, pause_ms: 0.25 }
 }
 
 fn joined(playing: &mut Playing) -> Joining {
@@ -491,7 +491,7 @@ fn a_joined_stream_follows_its_outlets_and_ends_with_them() {
     assert_eq!(playing.stream.value(StreamFile::Position), "2.5");
     let value = |stream: &Stream, branch, file| stream.value(StreamFile::OfBranch(branch, file));
     let files = BranchFile::ALL.map(|file| value(&playing.stream, 1, file));
-    assert_eq!(files, ["file:b", "ended", "100", "3", "it was slow"]);
+    assert_eq!(files, ["file:b", "ended", "100", "3", "4", "0.250", "it was slow"]);
     playing.stream.outlets(&first.session, &[outlet(0, "complete", BYTES as u64)], at);
     assert_eq!(playing.stream.value(StreamFile::State), "ended");
     assert_eq!(playing.stream.take_left(), [first.session]);

@@ -113,13 +113,14 @@ impl OutletService for ServerOutlets {
 }
 
 fn outlet_of(report: OutletReport) -> Outlet {
-    let OutletReport { number, to, state, from_byte, bytes, late_bytes } = report;
+    let OutletReport { number, to, state, from_byte, bytes, late_bytes, runs } = report;
     let (state, reason) = match state {
         OutletState::Joined => (OutletStage::Joined, None),
         OutletState::Complete => (OutletStage::Complete, None),
         OutletState::Ended(reason) => (OutletStage::Ended, Some(reason)),
     };
-    Outlet { number, to, state, reason, from_byte, bytes, late_bytes }
+    let (run_bytes, pause_ms) = (runs.run_bytes, runs.pause_ns as f64 / 1e6);
+    Outlet { number, to, state, reason, from_byte, bytes, late_bytes, run_bytes, pause_ms }
 }
 
 fn refusal(refused: JoinRefused) -> OutletRefusal {
