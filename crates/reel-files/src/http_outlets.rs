@@ -31,6 +31,18 @@ impl Outlets for HttpServer {
         read::<Outlet>(&path, 201, response).map(OutletFacts::from)
     }
 
+    fn replace(
+        &self,
+        session: &MediaSession,
+        outlet: u64,
+        to: &str,
+        until: Instant,
+    ) -> Result<OutletFacts, NotOpened> {
+        let path = format!("{}/{outlet}", path_of(session));
+        let response = self.told("PUT", &path, &json!({ "to": to }), until)?;
+        read::<Outlet>(&path, 200, response).map(OutletFacts::from)
+    }
+
     fn outlets(&self, session: &MediaSession, until: Instant) -> Result<Vec<OutletFacts>, NotOpened> {
         let path = path_of(session);
         let list: OutletList = read(&path, 200, self.asked("GET", &path, None, until)?)?;

@@ -60,6 +60,10 @@ pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 // ---- Tuning
 
+/// How long the server may say nothing of a stream that it plays, before that has failed: as long
+/// as a server takes that is stopped and started again.
+pub const SERVER_SILENCE_MAX: Duration = Duration::from_secs(30);
+
 /// The longest time from a question of the kernel to its answer, in which the server is asked, if
 /// no other is given. Processes that wait for FUSE are not interrupted by signals other than
 /// SIGKILL, so it is less than a second, with time to give the answer.

@@ -18,6 +18,18 @@ pub trait Outlets: Send + Sync + 'static {
         until: Instant,
     ) -> Result<OutletFacts, NotOpened>;
 
+    /// Has another destination take the place of that of an outlet.
+    ///
+    /// # Errors
+    /// As [`Outlets::join`]. The outlet is as it was.
+    fn replace(
+        &self,
+        session: &MediaSession,
+        outlet: u64,
+        to: &str,
+        until: Instant,
+    ) -> Result<OutletFacts, NotOpened>;
+
     /// The outlets of a session.
     ///
     /// # Errors

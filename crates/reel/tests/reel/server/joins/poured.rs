@@ -3,6 +3,7 @@
 use super::{Joining, names};
 use crate::server::rig::{Answer, DRIVERS, admitting};
 use reel_client::{Client, PourWanted};
+use reel_play::UplinkRate;
 use serde_json::json;
 use std::fs;
 
@@ -130,4 +131,36 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let told = joining.rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "");
     assert_eq!(told.status, 204);
     joining.rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
+}
+
+/// There is room for one. What it holds is released while nothing uses it, and reserved again when
+/// it is played.
+#[test]
+fn a_session_that_nothing_uses_holds_nothing() {
+    let joining = Joining::new(|config| {
+        admitting(config);
+        config.promise.network_bps = Some(20_000_000);
+        config.promise.uplink = UplinkRate::Known(20_000_000);
+    });
+    let (mut client, stream) = pour(&joining, 1_500_000);
+    let first = session(&joining, "periodic");
+    assert_eq!(open(&joining, "studio", "periodic").status, 503, "there is room for one");
+    let mut opened = None;
+    super::until("room for another one", || {
+        let answer = open(&joining, "studio", "periodic");
+        opened = (answer.status == 201).then(|| answer.json());
+        opened.is_some()
+    });
+    let second = opened.expect("opened");
+    let second = second["key"].as_str().expect("a key");
+    assert_eq!(joining.add(second, "file:second.ts").status, 201);
+    let refused = joining.add(&first, "file:first.ts");
+    assert_eq!(refused.status, 503, "{}", String::from_utf8_lossy(&refused.body));
+    client.put(stream, &pattern(200_000)).expect("put");
+    client.end_pour(stream).expect("ended");
+    assert_eq!(joining.ended(second, 0)["state"], "complete");
+    // The stream is over, so nothing of it is reserved much longer.
+    super::until("nothing reserved", || {
+        joining.rig.metric("reel_promised_ratio{resource=\"network\"}") == 0.0
+    });
 }
