@@ -2,7 +2,7 @@
 
 use crate::http::{HttpServer, escaped, of_http};
 use crate::http_media::refusal;
-use crate::limits::{ANSWER_BYTES_MAX, BRANCHES_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, BRANCHES_MAX, LEASE};
 use crate::line::one_line;
 use crate::media::{MediaSession, NotOpened};
 use crate::outlets::{OutletFacts, Outlets};
@@ -23,7 +23,7 @@ impl Outlets for HttpServer {
         until: Instant,
     ) -> Result<OutletFacts, NotOpened> {
         let path = path_of(session);
-        let mut wanted = json!({ "to": to });
+        let mut wanted = json!({ "to": to, "lease_s": LEASE.as_secs() });
         if let Some(from_byte) = from_byte {
             wanted["from_byte"] = from_byte.into();
         }

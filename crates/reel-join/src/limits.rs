@@ -70,6 +70,9 @@ pub const DATAGRAM_PACKETS: usize = 7;
 /// books for them. The pace is kept before it, so more would only hide that the way is too slow.
 pub const DATAGRAM_SEND_BUFFER_BYTES: usize = 256 << 10;
 
+/// The longest lease of a session's outlets, in seconds.
+pub const LEASE_S_MAX: u32 = 3600;
+
 // ---- Tuning
 
 /// How long before a datagram is due it leaves at least: half of [`JOIN_LEAD_NS`]. The other half

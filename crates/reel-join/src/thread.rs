@@ -119,6 +119,9 @@ impl FrontEnd for JoinThreads {
 /// Why outlets end with their session.
 const SESSION_ENDED: &str = "its session has ended";
 
+/// Why outlets end with their client.
+const FORSAKEN: &str = "its client has not asked for it for longer than its lease";
+
 /// What the threads that write are called.
 const WRITER: &str = "reel-join";
 
@@ -549,6 +552,10 @@ impl JoinThread {
             let Some(chain) = self.chains.get(&id) else { continue };
             if looks && !chain.has_session(serve.engine.sessions(), now_ns) {
                 self.end(serve, id, Ending::Closed);
+                continue;
+            }
+            if looks && self.joins.are_forsaken(&chain.session.key(), now_ns) {
+                self.end_because(serve, id, Ending::Closed, FORSAKEN);
                 continue;
             }
             self.end_unwanted(serve, id);

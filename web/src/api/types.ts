@@ -587,6 +587,12 @@ export interface NewOutlet {
    */
   from_byte?: number;
   /**
+   * Seconds, from 1 to 3600: if the session's outlets are not listed for so long, they end. So
+   * nothing is played on for a program that was killed. Without it, they end with the session. The
+   * last one that is given is that of all outlets of the session.
+   */
+  lease_s?: number;
+  /**
    * The destination: `file:NAME` for a new file of the directory that the server's configuration
    * names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT` or
    * `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport stream

@@ -16,6 +16,11 @@ pub struct NewOutlet {
     /// the session is played into another outlet already, the next one of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_byte: Option<u64>,
+    /// Seconds, from 1 to 3600: if the session's outlets are not listed for so long, they end. So
+    /// nothing is played on for a program that was killed. Without it, they end with the session.
+    /// The last one that is given is that of all outlets of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_s: Option<u32>,
 }
 
 /// A destination that takes the place of another one.

@@ -1,6 +1,6 @@
 //! Joins of what programs pour.
 
-use super::{Joining, names};
+use super::{Joining, add, names};
 use crate::server::rig::{Answer, DRIVERS, admitting};
 use reel_client::{Client, PourWanted};
 use reel_play::UplinkRate;
@@ -131,6 +131,26 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let told = joining.rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "");
     assert_eq!(told.status, 204);
     joining.rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
+}
+
+/// A client that was killed asks for nothing any more.
+#[test]
+fn an_outlet_ends_with_its_lease() {
+    let joining = Joining::new(admitting);
+    let (mut client, stream) = pour(&joining, 20_000_000);
+    let key = session(&joining, "periodic");
+    for lease_s in [0, 3601] {
+        let refused = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "lease_s": lease_s }));
+        assert_eq!(refused.status, 422, "{}", String::from_utf8_lossy(&refused.body));
+    }
+    let added = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "lease_s": 1 }));
+    assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
+    client.put(stream, &pattern(200_000)).expect("put");
+    joining.rig.await_metric("reel_join_outlets", |outlets| outlets == 0.0);
+    let ended = joining.ended(&key, 0);
+    assert!(ended["reason"].as_str().expect("a reason").contains("longer than its lease"), "{ended}");
+    super::until("no file", || names(joining.directory.path()).is_empty());
+    client.end_pour(stream).expect("ended");
 }
 
 /// There is room for one. What it holds is released while nothing uses it, and reserved again when
