@@ -5,7 +5,6 @@ use std::net::UdpSocket;
 use std::time::Instant;
 
 use reel_testkit::run_in_own_mounts;
-use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::rig::Mount;

@@ -119,7 +119,7 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let (_client, _) = pour(&joining, 20_000_000);
     assert_eq!(open(&joining, "studio", "royal").status, 400);
     let key = session(&joining, "periodic");
-    let refused = super::add(&joining.rig, &key, &json!({ "to": "file:a.ts", "from_byte": 1 }));
+    let refused = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "from_byte": 1 }));
     assert_eq!(refused.status, 422, "{}", String::from_utf8_lossy(&refused.body));
     // It has no form that a player asks for.
     for (path, status) in
