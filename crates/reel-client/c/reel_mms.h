@@ -114,7 +114,6 @@ enum reel_refusal {
 
 #define REEL_VERSION 2
 #define REEL_TEXT_BYTES_MAX 1024
-#define REEL_DESCRIPTORS_MAX 4
 
 struct reel_request {
     char magic[4]; /* "RLMS" */
@@ -254,6 +253,8 @@ static inline int reel_say_(struct reel_client *client, enum reel_op op, uint64_
         return reel_fail_(client, "the server is gone", errno);
     return 0;
 }
+
+#define REEL_DESCRIPTORS_MAX 4
 
 /* The next message in a socket and its descriptors; its bytes, 0 at the end, or -1. */
 static inline ssize_t reel_receive_(int socket, void *message, size_t room, int *fds, int most, int *count, int flags) {
