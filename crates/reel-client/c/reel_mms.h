@@ -64,7 +64,8 @@ enum reel_producer_word {
     REEL_P_WAITS = 32,       /* a ticket while the producer waits for space, else 0 */
     REEL_P_WAITS_BELOW = 33, /* it is to be told when fewer messages than this are unread */
     REEL_P_EPOCH = 34,       /* grows when messages are taken back that were not read */
-    REEL_P_ENDED = 35        /* 0 while messages come, else an enum reel_ending */
+    REEL_P_ENDED = 35,       /* 0 while messages come, else an enum reel_ending */
+    REEL_P_MOVED_NS = 36     /* by how much the clock of a stream in step was moved so far; only grows */
 };
 
 enum reel_consumer_word {
@@ -79,7 +80,9 @@ enum reel_slot_word {
     REEL_S_BYTES = 2,    /* its length (low 32 bits) and REEL_IN_PRODUCER */
     REEL_S_POSITION = 3, /* its place in the stream */
     REEL_S_DUE_NS = 4,   /* when it is due, CLOCK_MONOTONIC; all ones if at no fixed time */
-    REEL_S_EPOCH = 5     /* the epoch in which it was written */
+    REEL_S_EPOCH = 5,    /* the epoch in which it was written */
+    REEL_S_SHOWN_NS = 6, /* of a stream in step: the media time of its first byte; else 0 */
+    REEL_S_MOVED_NS = 7  /* of a stream in step: REEL_P_MOVED_NS when it was written; else 0 */
 };
 
 #define REEL_IN_PRODUCER ((uint64_t)1 << 32)

@@ -54,6 +54,15 @@ pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 /// Housekeeping looks at it as often.
 pub const REPORT_EVERY_NS: u64 = SECOND_NS / 4;
 
+/// The clock of streams in step stands when a byte is so late: two looks. With the time to the next
+/// look and a message, that stays within 80 ms, by which people do not notice that lips and voice
+/// differ (Halvorsen).
+pub const STEP_LATE_NS: u64 = SECOND_NS / 25;
+
+/// It also stands when a program still has what was due so long ago. It is longer than the work on
+/// a picture: a program that always took longer would slow its clock down for ever.
+pub const STEP_HELD_LATE_NS: u64 = SECOND_NS / 2;
+
 /// Threads that write the playlists of long titles. The work of one is a second for a million
 /// fragments; a second thread writes those of other titles meanwhile.
 pub const WRITERS: usize = 2;

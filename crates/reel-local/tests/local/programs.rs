@@ -57,6 +57,7 @@ impl Server {
                         Request::Bell
                         | Request::Change { .. }
                         | Request::Resize { .. }
+                        | Request::OpenStrand(_)
                         | Request::Pour(_) => continue,
                     },
                 }
