@@ -418,7 +418,7 @@ impl<O: Outlet> Stream<O> {
         self.done_bytes += bytes;
         self.left_bytes -= bytes;
         if let Some(strand) = &mut self.strand {
-            strand.let_go(self.done_bytes);
+            strand.let_go(self.done_bytes, now_ns);
         }
         engine.taken(self.delivery, bytes, now_ns);
         batch.done.push((id, bytes));

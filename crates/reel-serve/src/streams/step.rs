@@ -3,11 +3,11 @@
 //! ```text
 //!   due = media time + clock     for all strands
 //!   clock: stands while the next byte of a strand is due and is not there,
-//!          or while its reader holds what was due some time ago
+//!          or while its reader holds what was due and gives nothing back
 //! ```
 
 use super::{Batch, Offer, Outlet, Stream, StreamId, Streams, front};
-use crate::limits::{STEP_HELD_LATE_NS, STEP_LATE_NS};
+use crate::limits::{STEP_LATE_NS, STEP_STALL_NS};
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::Pace;
@@ -58,8 +58,10 @@ pub(super) struct Strand {
     offered: VecDeque<(u64, u64)>,
     /// The next byte was due and was not there.
     is_late: bool,
-    /// Its reader holds what was due some time ago.
+    /// Its reader holds what was due, and gives nothing back.
     is_held: bool,
+    /// When its reader last gave something back, or it began.
+    moved_ns: u64,
 }
 
 impl Step {
@@ -105,10 +107,10 @@ impl Strand {
     }
 
     /// The reader is done with all bytes before this one.
-    pub(super) fn let_go(&mut self, done_bytes: u64) {
+    pub(super) fn let_go(&mut self, done_bytes: u64, now_ns: u64) {
         while self.offered.front().is_some_and(|(end, _)| *end <= done_bytes) {
             self.offered.pop_front();
-            self.is_held = false;
+            (self.is_held, self.moved_ns) = (false, now_ns);
         }
     }
 }
@@ -126,7 +128,8 @@ impl<O: Outlet> Stream<O> {
         }
         if let Some((_, shown_ns)) = strand.offered.front() {
             let held_ns = late_ns(*shown_ns);
-            strand.is_held |= held_ns > STEP_HELD_LATE_NS;
+            let still_ns = now_ns.saturating_sub(strand.moved_ns);
+            strand.is_held |= held_ns > STEP_LATE_NS && still_ns > STEP_STALL_NS;
             behind_ns = behind_ns.max(if strand.is_held { held_ns } else { 0 });
         }
         behind_ns
@@ -164,7 +167,9 @@ impl<O: Outlet> Streams<O> {
         for (strand, outlet) in strands {
             let reel_play::Strand { body, head_bytes, from, times, .. } = strand;
             let (offered, is_late, is_held) = (VecDeque::new(), false, false);
-            let strand = Strand { step: number, times, head_bytes, from, offered, is_late, is_held };
+            let moved_ns = due_ns;
+            let strand =
+                Strand { step: number, times, head_bytes, from, offered, is_late, is_held, moved_ns };
             let policy = terms.policy(step.pace(&strand));
             let session = Some(Arc::clone(&session));
             let (file_offset, path) = (from, NetworkPath::Local);
