@@ -64,11 +64,13 @@ impl StrandTimes {
             samples: fragment.samples,
         };
         let fragments: Arc<[Fragment]> = track.fragments.iter().map(fragment).collect();
-        let first = std::iter::once((0, 0));
-        let stretches = fragments.iter().map(|fragment| (fragment.at, track.nanoseconds(fragment.time)));
+        // What lies before a fragment is needed for it.
+        let begins = std::iter::once(0).chain(fragments.iter().map(|fragment| fragment.end));
+        let shown = fragments.iter().map(|fragment| track.nanoseconds(fragment.time));
+        let stretches = begins.zip(shown).collect();
         let timescale = track.track.timescale;
         Self {
-            stretches: first.chain(stretches).collect(),
+            stretches,
             track: Some(Track {
                 fragments,
                 timescale,
@@ -183,4 +185,118 @@ impl Track {
 fn before(times: &[(u64, u64)], position: u64) -> Option<u64> {
     let after = times.partition_point(|(at, _)| *at <= position);
     after.checked_sub(1).map(|place| times[place].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reel_testkit::Rng;
+
+    const TICKS: u64 = 1000;
+
+    fn boxed(kind: &[u8; 4], contents: &[&[u8]]) -> Vec<u8> {
+        let contents = contents.concat();
+        let length = u32::try_from(contents.len() + 8).unwrap();
+        [&length.to_be_bytes(), &kind[..], &contents].concat()
+    }
+
+    /// The head of a fragment whose samples all last so long, and have these sizes.
+    fn head(duration: u32, sizes: &[u32]) -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        let tfhd = boxed(b"tfhd", &[&words(&[0x02_0008, 1, duration])]);
+        let count = u32::try_from(sizes.len()).unwrap();
+        let trun = boxed(b"trun", &[&words(&[0x201, count, 0]), &words(sizes)]);
+        let moof = boxed(b"moof", &[&boxed(b"mfhd", &[&[0; 8]]), &boxed(b"traf", &[&tfhd, &trun])]);
+        [moof, boxed(b"mdat", &[])].concat()
+    }
+
+    /// A track of fragments whose samples last 30 ticks, and its bytes; what each sample's first
+    /// byte is, and its media time.
+    fn track(rng: &mut Rng) -> (StrandTimes, Vec<u8>, Vec<(u64, u64)>) {
+        let (mut bytes, mut fragments, mut samples, mut time) = (rng.bytes(50), Vec::new(), Vec::new(), 0);
+        for _ in 0..5 {
+            let sizes: Vec<u32> = (0..1 + rng.below(40)).map(|_| 1 + rng.below(300) as u32).collect();
+            let head = head(30, &sizes);
+            let (at, first) = (bytes.len() as u64, time);
+            bytes.extend_from_slice(&head);
+            for size in &sizes {
+                samples.push((bytes.len() as u64, time * 1_000_000));
+                bytes.extend(rng.bytes(*size as usize));
+                time += 30;
+            }
+            let (head_bytes, end) = (head.len() as u64, bytes.len() as u64);
+            fragments.push(Fragment { at, head_bytes, end, time: first, samples: sizes.len() as u32 });
+            // The set-up of the decoder for the next one.
+            let between = rng.below(2) * 7;
+            bytes.extend(rng.bytes(between as usize));
+        }
+        let begins = std::iter::once(0).chain(fragments.iter().map(|fragment| fragment.end));
+        let shown = fragments.iter().map(|fragment| fragment.time * 1_000_000);
+        let stretches = begins.zip(shown).collect();
+        let (head, head_at) = (Vec::new(), u64::MAX);
+        let fragments = fragments.into();
+        let track = Track { fragments, timescale: TICKS as u32, head, head_at, samples: Vec::new() };
+        (StrandTimes { stretches, track: Some(track) }, bytes, samples)
+    }
+
+    /// However the bytes come, and however much of a message is taken: a message has the media time
+    /// of its first sample, and no later one begins more than 40 ms later.
+    #[test]
+    fn messages_have_the_times_of_their_samples() {
+        let mut rng = Rng::new(1);
+        for _ in 0..200 {
+            let (mut times, bytes, samples) = track(&mut rng);
+            let (mut position, mut messages) = (0, 0);
+            while position < bytes.len() {
+                let come = 1 + rng.below(500) as usize;
+                let here = &bytes[position..bytes.len().min(position + come)];
+                let Cut { bytes: cut, shown_ns } = times.cut(position as u64, here);
+                assert!((1..=here.len()).contains(&cut));
+                let in_it = position as u64..(position + cut) as u64;
+                let begun: Vec<_> = samples.iter().filter(|(at, _)| in_it.contains(at)).collect();
+                let last_ns = begun.last().map_or(shown_ns, |(_, time_ns)| *time_ns);
+                assert!(last_ns <= shown_ns + STRAND_MESSAGE_NS, "{last_ns} in a message of {shown_ns}");
+                if let Some((_, first_ns)) = begun.iter().rev().find(|(at, _)| *at == position as u64) {
+                    assert_eq!(*first_ns, shown_ns);
+                    messages += 1;
+                }
+                // Nothing, a part or all of it is taken.
+                position += [0, cut / 2, cut][rng.below(3) as usize];
+            }
+            assert!(messages >= 5, "{messages} messages began with a sample");
+        }
+    }
+
+    /// A head that does not say what the index says has its fragment begin when the index says.
+    #[test]
+    fn wrong_heads_are_not_trusted() {
+        let mut rng = Rng::new(2);
+        for _ in 0..200 {
+            let (mut times, mut bytes, _) = track(&mut rng);
+            for _ in 0..20 {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] = rng.below(256) as u8;
+            }
+            let (mut position, mut before_ns) = (0, 0);
+            while position < bytes.len() {
+                let here = &bytes[position..bytes.len().min(position + 300)];
+                let Cut { bytes: cut, shown_ns } = times.cut(position as u64, here);
+                assert!((1..=here.len()).contains(&cut));
+                let begin_ns = before(times.stretches(), position as u64).unwrap();
+                assert!(shown_ns >= begin_ns, "not before its fragment");
+                let has_fragment_ended = shown_ns < before_ns;
+                assert!(!has_fragment_ended || shown_ns == begin_ns);
+                (position, before_ns) = (position + cut, shown_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_cut_at_its_stretches() {
+        let mut times = StrandTimes::of_file(Arc::from([(0, 0), (10, 1_000), (30, 90_000_000)]));
+        assert_eq!(times.cut(0, &[0; 100]), Cut { bytes: 30, shown_ns: 0 });
+        assert_eq!(times.cut(12, &[0; 100]), Cut { bytes: 18, shown_ns: 1_000 });
+        assert_eq!(times.cut(30, &[0; 100]), Cut { bytes: 100, shown_ns: 90_000_000 });
+        assert_eq!(times.shown_ns(29), 1_000);
+    }
 }

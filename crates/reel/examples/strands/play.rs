@@ -1,0 +1,107 @@
+//! What a receiver of streams in step does: it shows each message when it is due.
+
+use reel_arena::mms::Ending;
+use reel_client::{Client, ClientError, Held};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long it sleeps before it looks again.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Where a strand is shown.
+pub(crate) trait Screen {
+    /// Shows bytes. `false` if it has no room now: they are shown later.
+    fn show(&mut self, bytes: &[u8]) -> bool;
+}
+
+/// What was shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Played {
+    /// Messages of all strands.
+    pub(crate) messages: u64,
+    /// The most that the beginnings of what was shown last were apart, in media time.
+    pub(crate) apart_ns: u64,
+}
+
+/// A strand that is read.
+struct Strand<'a> {
+    stream: u64,
+    screen: &'a mut dyn Screen,
+    held: VecDeque<Held>,
+    /// The media time of what was shown last.
+    shown_ns: Option<u64>,
+}
+
+/// Plays tracks or titles from a media time on, each on its screen.
+///
+/// # Errors
+/// The set is refused, or one of its streams ends early.
+pub(crate) fn play(
+    client: &mut Client,
+    strands: &mut [(&str, &mut dyn Screen)],
+    from_ns: u64,
+) -> Result<Played, ClientError> {
+    let titles: Vec<&str> = strands.iter().map(|(title, _)| *title).collect();
+    let set = client.open_in_step(&titles, "", from_ns)?;
+    let mut playing: Vec<Strand<'_>> = set
+        .into_iter()
+        .zip(strands)
+        .map(|(stream, (_, screen))| Strand {
+            stream,
+            screen: &mut **screen,
+            held: VecDeque::new(),
+            shown_ns: None,
+        })
+        .collect();
+    let mut played = Played::default();
+    while !playing.is_empty() {
+        let names: Vec<u64> = playing.iter().map(|strand| strand.stream).collect();
+        for held in client.read(&names, false)? {
+            let strand = playing.iter_mut().find(|strand| strand.stream == held.stream);
+            strand.into_iter().for_each(|strand| strand.held.push_back(held));
+        }
+        for strand in &mut playing {
+            played.messages += strand.show_due(client)?;
+        }
+        let shown = || playing.iter().filter_map(|strand| strand.shown_ns);
+        if let (Some(first), Some(last)) = (shown().min(), shown().max()) {
+            played.apart_ns = played.apart_ns.max(last - first);
+        }
+        let mut ended = Vec::new();
+        for (strand, state) in playing.iter().zip(client.state(&names)) {
+            match state.and_then(|state| state.ending) {
+                Some(Ending::Complete) if strand.held.is_empty() => ended.push(strand.stream),
+                None | Some(Ending::Complete) => {}
+                Some(ending) => return Err(ClientError::TakenBack(ending)),
+            }
+        }
+        client.close(&ended)?;
+        playing.retain(|strand| !ended.contains(&strand.stream));
+        std::thread::sleep(LOOK);
+    }
+    Ok(played)
+}
+
+impl Strand<'_> {
+    /// Shows what is due, and gives it back.
+    fn show_due(&mut self, client: &mut Client) -> Result<u64, ClientError> {
+        let mut shown = 0;
+        while let Some(held) = self.held.front() {
+            // The clock may have been moved since the message was taken.
+            let due_ns = client.due_ns(held);
+            if due_ns != u64::MAX && due_ns > reel_rt::now_ns() {
+                break;
+            }
+            let mut bytes = Vec::new();
+            client.copy(held, &mut bytes);
+            if !self.screen.show(&bytes) {
+                break;
+            }
+            self.shown_ns = Some(held.message.shown_ns);
+            self.held.pop_front();
+            client.give_back(self.stream, 1)?;
+            shown += 1;
+        }
+        Ok(shown)
+    }
+}
