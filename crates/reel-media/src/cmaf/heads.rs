@@ -13,6 +13,8 @@ pub struct HeadSample {
     pub bytes: u32,
     /// Ticks of the track until the next one in decoding order.
     pub duration: u32,
+    /// Presentation time less decoding time.
+    pub composition: i64,
 }
 
 /// The samples of the one run of a fragment, from its `moof`. `None` if these bytes are no head
@@ -34,7 +36,7 @@ pub fn samples_of_head(head: &[u8]) -> Option<Vec<HeadSample>> {
     let bytes = if tfhd_flags & 0x10 != 0 { tfhd.u32()? } else { 0 };
 
     let mut trun = Fields { bytes: &head[inside(head, traf, b"trun")?] };
-    let flags = trun.u32()? & 0xff_ffff;
+    let (version, flags) = trun.u32().map(|word| (word >> 24, word & 0xff_ffff))?;
     let count = trun.u32().filter(|count| *count <= SAMPLES_MAX)?;
     for flag in [0x001, 0x004] {
         if flags & flag != 0 {
@@ -46,8 +48,11 @@ pub fn samples_of_head(head: &[u8]) -> Option<Vec<HeadSample>> {
             let mut field = |flag, otherwise| if flags & flag != 0 { trun.u32() } else { Some(otherwise) };
             let (duration, bytes) = (field(0x100, duration)?, field(0x200, bytes)?);
             field(0x400, 0)?; // sample_flags
-            field(0x800, 0)?; // sample_composition_time_offset
-            Some(HeadSample { bytes, duration })
+            let composition = field(0x800, 0)?;
+            // Of version 0 it is unsigned (8.8.8.2).
+            let composition =
+                if version == 0 { composition.into() } else { composition.cast_signed().into() };
+            Some(HeadSample { bytes, duration, composition })
         })
         .collect()
 }
@@ -105,8 +110,12 @@ mod tests {
         #[test]
         fn a_head_says_what_was_written_into_it(entries in entries()) {
             let head = header(1, 7, &entries, entries.iter().map(|entry| entry.bytes).sum());
-            let expected: Vec<_> =
-                entries.iter().map(|entry| HeadSample { bytes: entry.bytes, duration: entry.duration }).collect();
+            let sample = |entry: &Entry| HeadSample {
+                bytes: entry.bytes,
+                duration: entry.duration,
+                composition: entry.composition.into(),
+            };
+            let expected: Vec<_> = entries.iter().map(sample).collect();
             prop_assert_eq!(samples_of_head(&head), Some(expected));
         }
 

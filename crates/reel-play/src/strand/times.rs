@@ -160,17 +160,28 @@ impl Track {
     }
 
     /// Where the samples of a fragment begin whose head has passed, if it says what the index says.
+    /// A picture that is stored before it is shown, since others are made from it, is needed when
+    /// the first one of what follows is.
     fn samples_of(&self, fragment: &Fragment) -> Option<Vec<(u64, u64)>> {
-        let samples =
-            samples_of_head(&self.head).filter(|all| all.len() as u64 == u64::from(fragment.samples))?;
-        let (mut at, mut ticks) = (fragment.at + fragment.head_bytes, fragment.time);
-        let all = samples.iter().map(|sample| {
-            let begin = (at, self.nanoseconds(ticks));
+        let samples = samples_of_head(&self.head)?;
+        if samples.len() as u64 != u64::from(fragment.samples) {
+            return None;
+        }
+        let (mut at, mut ticks, mut all) = (fragment.at + fragment.head_bytes, 0_i64, Vec::new());
+        for sample in samples {
+            all.push((at, ticks.saturating_add(sample.composition)));
             at += u64::from(sample.bytes);
             ticks = ticks.saturating_add(sample.duration.into());
-            begin
+        }
+        // The first one that is shown has the time of the fragment.
+        let first = all.iter().map(|(_, ticks)| *ticks).min().unwrap_or(0);
+        let mut next = i64::MAX;
+        let all = all.into_iter().rev().map(|(at, ticks)| {
+            next = ticks.saturating_sub(first).min(next);
+            (at, self.nanoseconds(fragment.time.saturating_add_signed(next)))
         });
-        let all: Vec<_> = all.collect();
+        let mut all: Vec<_> = all.collect();
+        all.reverse();
         (at == fragment.end).then_some(all)
     }
 
@@ -200,32 +211,39 @@ mod tests {
         [&length.to_be_bytes(), &kind[..], &contents].concat()
     }
 
-    /// The head of a fragment whose samples all last so long, and have these sizes.
-    fn head(duration: u32, sizes: &[u32]) -> Vec<u8> {
+    /// The head of a fragment whose samples all last so long, and have these sizes and compositions.
+    fn head(duration: u32, samples: &[[u32; 2]]) -> Vec<u8> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
         let tfhd = boxed(b"tfhd", &[&words(&[0x02_0008, 1, duration])]);
-        let count = u32::try_from(sizes.len()).unwrap();
-        let trun = boxed(b"trun", &[&words(&[0x201, count, 0]), &words(sizes)]);
+        let count = u32::try_from(samples.len()).unwrap();
+        let trun = boxed(b"trun", &[&words(&[0xa01, count, 0]), &words(samples.as_flattened())]);
         let moof = boxed(b"moof", &[&boxed(b"mfhd", &[&[0; 8]]), &boxed(b"traf", &[&tfhd, &trun])]);
         [moof, boxed(b"mdat", &[])].concat()
     }
 
-    /// A track of fragments whose samples last 30 ticks, and its bytes; what each sample's first
-    /// byte is, and its media time.
+    /// A track of fragments whose samples last 30 ticks, and its bytes; where each sample begins, and
+    /// the media time at which it is needed.
     fn track(rng: &mut Rng) -> (StrandTimes, Vec<u8>, Vec<(u64, u64)>) {
         let (mut bytes, mut fragments, mut samples, mut time) = (rng.bytes(50), Vec::new(), Vec::new(), 0);
         for _ in 0..5 {
-            let sizes: Vec<u32> = (0..1 + rng.below(40)).map(|_| 1 + rng.below(300) as u32).collect();
-            let head = head(30, &sizes);
+            let count = 1 + rng.below(40);
+            let sample = |_| [1 + rng.below(300) as u32, 30 * rng.below(4) as u32];
+            let of_fragment: Vec<[u32; 2]> = (0..count).map(sample).collect();
+            let head = head(30, &of_fragment);
             let (at, first) = (bytes.len() as u64, time);
             bytes.extend_from_slice(&head);
-            for size in &sizes {
-                samples.push((bytes.len() as u64, time * 1_000_000));
+            let shown =
+                |(number, [_, composition]): (usize, &[u32; 2])| 30 * number as u64 + u64::from(*composition);
+            let shown: Vec<u64> = of_fragment.iter().enumerate().map(shown).collect();
+            let earliest = shown.iter().min().unwrap();
+            for (number, [size, _]) in of_fragment.iter().enumerate() {
+                let needed = shown[number..].iter().min().unwrap() - earliest;
+                samples.push((bytes.len() as u64, (first + needed) * 1_000_000));
                 bytes.extend(rng.bytes(*size as usize));
                 time += 30;
             }
             let (head_bytes, end) = (head.len() as u64, bytes.len() as u64);
-            fragments.push(Fragment { at, head_bytes, end, time: first, samples: sizes.len() as u32 });
+            fragments.push(Fragment { at, head_bytes, end, time: first, samples: of_fragment.len() as u32 });
             // The set-up of the decoder for the next one.
             let between = rng.below(2) * 7;
             bytes.extend(rng.bytes(between as usize));

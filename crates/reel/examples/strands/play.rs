@@ -15,12 +15,14 @@ pub(crate) trait Screen {
 }
 
 /// What was shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Played {
     /// Messages of all strands.
     pub(crate) messages: u64,
     /// The most that the beginnings of what was shown last were apart, in media time.
     pub(crate) apart_ns: u64,
+    /// When media time 0 was due, by each strand: as it began, and after each move of the clock.
+    pub(crate) begins_ns: Vec<Vec<u64>>,
 }
 
 /// A strand that is read.
@@ -30,6 +32,8 @@ struct Strand<'a> {
     held: VecDeque<Held>,
     /// The media time of what was shown last.
     shown_ns: Option<u64>,
+    /// When media time 0 was due.
+    begins_ns: Vec<u64>,
 }
 
 /// Plays tracks or titles from a media time on, each on its screen.
@@ -51,6 +55,7 @@ pub(crate) fn play(
             screen: &mut **screen,
             held: VecDeque::new(),
             shown_ns: None,
+            begins_ns: Vec::new(),
         })
         .collect();
     let mut played = Played::default();
@@ -76,7 +81,8 @@ pub(crate) fn play(
             }
         }
         client.close(&ended)?;
-        playing.retain(|strand| !ended.contains(&strand.stream));
+        let over = |strand: &mut Strand<'_>| ended.contains(&strand.stream);
+        played.begins_ns.extend(playing.extract_if(.., over).map(|strand| strand.begins_ns));
         std::thread::sleep(LOOK);
     }
     Ok(played)
@@ -97,7 +103,13 @@ impl Strand<'_> {
             if !self.screen.show(&bytes) {
                 break;
             }
-            self.shown_ns = Some(held.message.shown_ns);
+            let shown_ns = held.message.shown_ns;
+            self.shown_ns = Some(shown_ns);
+            if let Some(begin_ns) =
+                due_ns.checked_sub(shown_ns).filter(|begin_ns| self.begins_ns.last() != Some(begin_ns))
+            {
+                self.begins_ns.push(begin_ns);
+            }
             self.held.pop_front();
             client.give_back(self.stream, 1)?;
             shown += 1;
