@@ -103,7 +103,7 @@ enum reel_ending {
 
 /* ---- what is said on the socket ---- */
 
-enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5, REEL_OP_RESIZE = 6, REEL_OP_OPEN_STRAND = 7 };
+enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5, REEL_OP_RESIZE = 6, REEL_OP_OPEN_IN_STEP = 7 };
 
 /* Why a stream was not opened, or keeps its class. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
 enum reel_refusal {
@@ -117,7 +117,7 @@ enum reel_refusal {
 
 #define REEL_VERSION 3
 #define REEL_TEXT_BYTES_MAX 1024
-#define REEL_STRANDS_MAX 16
+#define REEL_STEP_MAX 16
 
 struct reel_request {
     char magic[4]; /* "RLMS" */
@@ -404,8 +404,8 @@ static inline struct reel_client *reel_connect(const char *path) {
 }
 
 /* Asks for one stream of a set in step. */
-static inline int reel_ask_strand_(struct reel_client *client, uint64_t tag, const struct reel_wanted *wanted, uint64_t from_ns, size_t number, size_t of) {
-    struct reel_request request = {.version = REEL_VERSION, .op = REEL_OP_OPEN_STRAND, .tag = tag, .from = from_ns};
+static inline int reel_ask_in_step_(struct reel_client *client, uint64_t tag, const struct reel_wanted *wanted, uint64_t from_ns, size_t number, size_t of) {
+    struct reel_request request = {.version = REEL_VERSION, .op = REEL_OP_OPEN_IN_STEP, .tag = tag, .from = from_ns};
     size_t title = strlen(wanted->title), klass = wanted->klass ? strlen(wanted->klass) : 0;
     if (title + klass > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the title's id is too long", 0);
     memcpy(request.magic, "RLMS", 4);
@@ -423,7 +423,7 @@ static inline int reel_ask_strand_(struct reel_client *client, uint64_t tag, con
 
 static inline int reel_close(struct reel_client *client, struct reel_stream **set, size_t count);
 
-/* Opens `count` streams (at most REEL_STRANDS_MAX) that are in step: titles, or tracks such as film#video, film#audio, film#text and film#3, all
+/* Opens `count` streams (at most REEL_STEP_MAX) that are in step: titles, or tracks such as film#video, film#audio, film#text and film#3, all
  * from the media time `from_ns` and in one class (that of the first; from_bytes is not used). They are admitted together: 0; else -1, all are
  * NULL, and reel_error says why. What they have of one media time is due at the same time. When one of them is late, the clock of all is
  * moved, so ask reel_due_ns when a message is due, and give back what was due: the clock stands while a program keeps it. */
@@ -431,7 +431,7 @@ static inline int reel_open_in_step(struct reel_client *client, const struct ree
     uint64_t first = client->next_tag;
     int result = 0;
     for (size_t i = 0; i < count; i++) streams[i] = NULL;
-    if (count == 0 || count > REEL_STRANDS_MAX) return reel_fail_(client, "1 to 16 streams can be in step", 0);
+    if (count == 0 || count > REEL_STEP_MAX) return reel_fail_(client, "1 to 16 streams can be in step", 0);
     for (size_t i = 0; i < count; i++) {
         struct reel_wanted one = {.title = wanted[i].title, .klass = wanted[0].klass};
         if (strlen(one.title) + (one.klass ? strlen(one.klass) : 0) > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the title's id is too long", 0);
@@ -439,7 +439,7 @@ static inline int reel_open_in_step(struct reel_client *client, const struct ree
     client->next_tag += count;
     for (size_t i = 0; i < count; i++) {
         struct reel_wanted one = {.title = wanted[i].title, .klass = wanted[0].klass};
-        if (reel_ask_strand_(client, first + i, &one, from_ns, i, count) != 0) return -1;
+        if (reel_ask_in_step_(client, first + i, &one, from_ns, i, count) != 0) return -1;
     }
     /* All are answered when all were asked for. */
     for (size_t answers = 0; answers < count;) {

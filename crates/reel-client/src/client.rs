@@ -1,7 +1,7 @@
 //! A program's side: streams in sets, read in place.
 
 use super::socket::{Heard, dial, hear, say};
-use super::wire::{OpenedStream, PourRequest, RefusalCode, Reply, Request, StrandRequest, WireError};
+use super::wire::{InStepRequest, OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};
 use crate::limits::OPENS_UNANSWERED_MAX;
 use crate::pour::{PourWanted, Pouring};
 use reel_arena::mms::{Consumer, Ending, ImpossibleCount, Message};
@@ -195,8 +195,8 @@ impl Client {
         for (number, title) in (0..).zip(titles) {
             let (tag, of, title) = (first + u64::from(number), titles.len() as u16, (*title).to_owned());
             let class = class.to_owned();
-            let strand = StrandRequest { tag, number, of, from_ns, title, class };
-            requests.push(Request::OpenStrand(strand).encode()?);
+            let request = InStepRequest { tag, number, of, from_ns, title, class };
+            requests.push(Request::OpenInStep(request).encode()?);
         }
         self.next_tag += requests.len() as u64;
         let mut answers: Vec<_> = requests.iter().map(|_| None).collect();

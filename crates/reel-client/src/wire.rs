@@ -18,7 +18,7 @@ const BELL: u16 = 3;
 const CHANGE: u16 = 4;
 const POUR: u16 = 5;
 const RESIZE: u16 = 6;
-const OPEN_STRAND: u16 = 7;
+const OPEN_IN_STEP: u16 = 7;
 
 /// The longest message in either direction.
 pub(crate) const MESSAGE_BYTES_MAX: usize = REQUEST_HEAD_BYTES + TERMS_BYTES + PROGRAM_TEXT_BYTES_MAX;
@@ -38,7 +38,7 @@ pub enum Request {
         class: String,
     },
     /// Requests one of the streams of a set in step. They are opened when all were requested.
-    OpenStrand(StrandRequest),
+    OpenInStep(InStepRequest),
     /// Ends a stream.
     Close {
         /// The program's name for the stream.
@@ -67,7 +67,7 @@ pub enum Request {
 
 /// A request for one of the streams of a set in step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrandRequest {
+pub struct InStepRequest {
     /// The program's name for the stream. Those of a set follow each other.
     pub tag: u64,
     /// Which one of the set it is, from 0, and of how many.
@@ -221,9 +221,9 @@ impl Request {
             Request::Open { tag, from_bytes, title, class } => {
                 (OPEN, *tag, *from_bytes, title.as_str(), class.as_str())
             }
-            Request::OpenStrand(strand) => {
-                let StrandRequest { tag, from_ns, title, class, .. } = strand;
-                (OPEN_STRAND, *tag, *from_ns, title.as_str(), class.as_str())
+            Request::OpenInStep(request) => {
+                let InStepRequest { tag, from_ns, title, class, .. } = request;
+                (OPEN_IN_STEP, *tag, *from_ns, title.as_str(), class.as_str())
             }
             Request::Close { tag } => (CLOSE, *tag, 0, "", ""),
             Request::Bell => (BELL, 0, 0, "", ""),
@@ -241,7 +241,7 @@ impl Request {
         bytes.extend((title.len() as u16).to_ne_bytes());
         bytes.extend((class.len() as u16).to_ne_bytes());
         let [number, of] = match self {
-            Request::OpenStrand(strand) => [strand.number, strand.of],
+            Request::OpenInStep(request) => [request.number, request.of],
             _ => [0, 0],
         };
         bytes.extend(number.to_ne_bytes());
@@ -281,11 +281,11 @@ impl Request {
                 let (title, class) = texts()?;
                 Ok(Request::Open { tag, from_bytes: u64::from_ne_bytes(field(head, 16)), title, class })
             }
-            OPEN_STRAND => {
+            OPEN_IN_STEP => {
                 let (title, class) = texts()?;
                 let [number, of] = [28, 30].map(|at| u16::from_ne_bytes(field(head, at)));
                 let from_ns = u64::from_ne_bytes(field(head, 16));
-                Ok(Request::OpenStrand(StrandRequest { tag, number, of, from_ns, title, class }))
+                Ok(Request::OpenInStep(InStepRequest { tag, number, of, from_ns, title, class }))
             }
             CLOSE => Ok(Request::Close { tag }),
             RESIZE => Ok(Request::Resize { tag, held_bytes: u64::from_ne_bytes(field(head, 16)) }),
@@ -429,9 +429,9 @@ mod tests {
     fn requests() -> impl Strategy<Value = Request> {
         let open = (any::<u64>(), any::<u64>(), "[a-z\u{e9}-]{0,40}", "[a-z]{0,20}")
             .prop_map(|(tag, from_bytes, title, class)| Request::Open { tag, from_bytes, title, class });
-        let strand = (any::<(u64, u16, u16, u64)>(), "[a-z#\u{e9}-]{0,40}", "[a-z]{0,20}").prop_map(
+        let in_step = (any::<(u64, u16, u16, u64)>(), "[a-z#\u{e9}-]{0,40}", "[a-z]{0,20}").prop_map(
             |((tag, number, of, from_ns), title, class)| {
-                Request::OpenStrand(StrandRequest { tag, number, of, from_ns, title, class })
+                Request::OpenInStep(InStepRequest { tag, number, of, from_ns, title, class })
             },
         );
         let change = (any::<u64>(), "[a-z]{0,20}").prop_map(|(tag, class)| Request::Change { tag, class });
@@ -451,7 +451,7 @@ mod tests {
         );
         prop_oneof![
             open,
-            strand,
+            in_step,
             change,
             resize,
             pour,
@@ -523,7 +523,7 @@ mod tests {
         }
         assert_eq!(RefusalCode::from_number(u16::MAX), RefusalCode::Other);
         let ops = [("OPEN", OPEN), ("CLOSE", CLOSE), ("BELL", BELL), ("CHANGE", CHANGE)];
-        let later = [("POUR", POUR), ("RESIZE", RESIZE), ("OPEN_STRAND", OPEN_STRAND)];
+        let later = [("POUR", POUR), ("RESIZE", RESIZE), ("OPEN_IN_STEP", OPEN_IN_STEP)];
         for (name, op) in ops.into_iter().chain(later) {
             assert!(header.contains(&format!("REEL_OP_{name} = {op}")), "{name}");
         }

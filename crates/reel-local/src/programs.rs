@@ -209,7 +209,7 @@ impl Programs {
                         opening::Wanted { program: token, tag, from_bytes, title, class, step: None },
                     );
                 }
-                Ok(Request::OpenStrand(strand)) => self.open_strand(serve, token, strand),
+                Ok(Request::OpenInStep(request)) => self.open_in_step(serve, token, request),
                 Err(error) => {
                     tracing::warn!(%error, "a program sent a message that is not valid; it is disconnected");
                     return self.gone(serve, token);

@@ -104,7 +104,7 @@ impl PlayableTitle {
         match file {
             SessionFile::TransportList => Some(self.transport()?.index.playlist(TRANSPORT_NAME)),
             _ if self.is_stream() => None,
-            // Strands of several titles have none together.
+            // Streams of several titles have none together.
             _ if index.tracks.is_empty() => None,
             SessionFile::Master => Some(hls::master_of(index, shows)),
             SessionFile::Manifest => Some(dash::manifest_of(index, shows)),

@@ -23,7 +23,7 @@ mod policy;
 mod processor;
 mod pushed;
 mod slots;
-mod strand;
+mod step_source;
 mod texts;
 mod title;
 mod transport;
@@ -42,11 +42,11 @@ pub use metrics::{PlayMetrics, TitleMetrics};
 pub use offers::{FilePart, Ladder, LadderTrack, file_demand, title_demand};
 pub use opening::{NewSession, SessionRefused, change_class, open_session, resume_session};
 pub use playable::{Form, MediaRequest, PlainFile, Playable, Segment};
-pub use policy::{Decided, DeliveryPolicy, StrandTerms};
+pub use policy::{Decided, DeliveryPolicy, StepTerms};
 pub use processor::ProcessorPrice;
 pub use pushed::{PushedStream, PushedTimes, SlotPiece, pushed_packet_bytes};
 pub use slots::Slots;
-pub use strand::{Cut, Strand, StrandPart, StrandTimes};
+pub use step_source::{Cut, StepSource, StepTimes, TitlePart};
 pub use title::PlayableTitle;
 pub use uplink::{
     FlowMeter, FlowSample, MaySend, SendTerms, Uplink, UplinkGate, UplinkPort, UplinkRate, UplinkSender,

@@ -81,9 +81,9 @@ impl DeliveryPolicy {
     }
 }
 
-/// How the strands of a session are read. Their due times are those of their own clock.
+/// How the streams of a session are read. Their due times are those of their own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StrandTerms {
+pub struct StepTerms {
     /// The class of their reads.
     pub class: Class,
     /// Whether their reads have deadlines.
@@ -92,18 +92,18 @@ pub struct StrandTerms {
     pub start_ns: u64,
 }
 
-impl StrandTerms {
+impl StepTerms {
     /// Nothing is promised.
     pub(crate) fn unpromised(now_ns: u64) -> Self {
         Self { class: Class::APERIODIC, has_deadlines: false, start_ns: now_ns }
     }
 
-    /// When a strand of this pace is due in memory.
+    /// When a stream of this pace is due in memory.
     pub(crate) fn due(&self, pace: Pace) -> Due {
         if self.has_deadlines { Due::Paced(pace) } else { Due::After(DEADLINE_NONE_NS) }
     }
 
-    /// How a strand of this pace begins.
+    /// How a stream of this pace begins.
     pub fn policy(&self, pace: Pace) -> DeliveryPolicy {
         let policy = DeliveryPolicy::without_deadline(self.class);
         DeliveryPolicy { due: self.due(pace), start_ns: self.start_ns, ..policy }
@@ -245,16 +245,16 @@ impl<T: Playable> Decision<'_, T> {
         })
     }
 
-    /// How the strands of a session are read when the one that is last is at this media time.
-    pub(crate) fn strands(&self, session: &Session<T>, shown_ns: u64) -> Result<StrandTerms, AdmitError> {
+    /// How the streams of a session are read when the one that is last is at this media time.
+    pub(crate) fn step_terms(&self, session: &Session<T>, shown_ns: u64) -> Result<StepTerms, AdmitError> {
         if self.classes.kind(session.class()) != Kind::Periodic {
             session.is_at(shown_ns);
-            return Ok(StrandTerms { class: session.class(), has_deadlines: false, start_ns: self.now_ns });
+            return Ok(StepTerms { class: session.class(), has_deadlines: false, start_ns: self.now_ns });
         }
         let span = TrackSpan { kind: MediaKind::Video, from_ns: shown_ns, until_ns: shown_ns };
         let permit = self.sessions.request(session, None, &span, self.now_ns)?;
         let has_deadlines = permit.class != Class::APERIODIC;
-        Ok(StrandTerms { class: permit.class, has_deadlines, start_ns: permit.start_ns.max(self.now_ns) })
+        Ok(StepTerms { class: permit.class, has_deadlines, start_ns: permit.start_ns.max(self.now_ns) })
     }
 
     /// The policy for what is left of a delivery whose session has another class now: it is a part

@@ -60,8 +60,8 @@ pub const REPORT_EVERY_NS: u64 = SECOND_NS / 4;
 pub const STEP_LATE_NS: u64 = SECOND_NS / 25;
 
 /// It also stands when a program still has what was due [`STEP_LATE_NS`] ago, and has given nothing
-/// of that stream back for this long: the time of two messages. A program that is always late by the
-/// same time does not slow the clock down.
+/// of that stream back for this long: the time of two messages. A program that is always late by
+/// the same time does not slow the clock down.
 pub const STEP_STALL_NS: u64 = SECOND_NS / 12;
 
 /// Threads that write the playlists of long titles. The work of one is a second for a million

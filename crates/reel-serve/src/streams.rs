@@ -24,7 +24,7 @@ use reel_qos::Class;
 use reel_ring::Chunk;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use step::{Step, Strand};
+use step::{InStep, Step};
 
 /// A stream of a set. Its number is never used again for another stream. It is also the connection
 /// under which its units are fetched.
@@ -145,7 +145,7 @@ struct Stream<O> {
     /// More of it is to be appended.
     grows: bool,
     /// Set if it is in step with others.
-    strand: Option<Strand>,
+    in_step: Option<InStep>,
 }
 
 impl<O: Outlet> Default for Streams<O> {
@@ -222,8 +222,8 @@ impl<O: Outlet> Streams<O> {
     ) -> Vec<bool> {
         let mut end = |id: &StreamId| {
             self.streams.remove(id).is_some_and(|mut stream| {
-                if let Some(strand) = &stream.strand {
-                    self.leave_step(*id, strand.step);
+                if let Some(in_step) = &stream.in_step {
+                    self.leave_step(*id, in_step.step);
                 }
                 // The outlet first: its reader must be told before the memory is used again.
                 let ring = stream.outlet.end(ending);
@@ -328,7 +328,7 @@ impl<O: Outlet> Streams<O> {
         delivery: NewDelivery<T>,
         outlet: O,
         chain_bytes_max: usize,
-        strand: Option<Strand>,
+        in_step: Option<InStep>,
         now_ns: u64,
     ) -> StreamId {
         let id = StreamId(self.next);
@@ -346,7 +346,7 @@ impl<O: Outlet> Streams<O> {
             chain_bytes_max: chain_bytes_max.min(SEND_BYTES_MAX) as u64,
             complete: false,
             grows: false,
-            strand,
+            in_step,
         };
         self.streams.insert(id, stream);
         id
@@ -417,8 +417,8 @@ impl<O: Outlet> Stream<O> {
         self.offered_bytes -= bytes;
         self.done_bytes += bytes;
         self.left_bytes -= bytes;
-        if let Some(strand) = &mut self.strand {
-            strand.let_go(self.done_bytes, now_ns);
+        if let Some(in_step) = &mut self.in_step {
+            in_step.let_go(self.done_bytes, now_ns);
         }
         engine.taken(self.delivery, bytes, now_ns);
         batch.done.push((id, bytes));
@@ -437,7 +437,7 @@ impl<O: Outlet> Stream<O> {
         if !self.let_go(id, engine, batch, now_ns) {
             return false;
         }
-        let step = self.strand.as_ref().and_then(|strand| steps.get(&strand.step));
+        let step = self.in_step.as_ref().and_then(|in_step| steps.get(&in_step.step));
         let mut start = 0;
         'chain: for chunk in &self.chain {
             let bytes = chunk.len() as u64;
@@ -445,8 +445,8 @@ impl<O: Outlet> Stream<O> {
                 // The cast fits: less than the length of a chunk.
                 let rest = tail(chunk, (self.offered_bytes - start) as usize);
                 let offset = self.done_bytes + self.offered_bytes;
-                let taken = match (&mut self.strand, step) {
-                    (Some(strand), Some(step)) => strand.offer(step, &rest, offset, &mut self.outlet),
+                let taken = match (&mut self.in_step, step) {
+                    (Some(in_step), Some(step)) => in_step.offer(step, &rest, offset, &mut self.outlet),
                     _ => {
                         let position = self.first_position + offset;
                         let due_ns = engine.due_ns(self.delivery, offset).unwrap_or(u64::MAX);

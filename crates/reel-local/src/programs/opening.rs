@@ -102,7 +102,7 @@ impl Programs {
     pub(super) fn begin_opened(&mut self, serve: &mut Serve<'_>, stream: u64, result: OpenResult) {
         let Some(wanted) = self.openings.remove(stream) else { return };
         if let Some(first) = wanted.step {
-            return self.strand_opened(serve, &wanted, first, result);
+            return self.opened_in_step(serve, &wanted, first, result);
         }
         let begun = match result {
             Ok(title) => self.begin(serve, &wanted, title),

@@ -5,7 +5,7 @@ use crate::core::Core;
 use reel_arena::mms::Ending;
 use reel_cache::{Arrival, Units};
 use reel_fixture::VolumeFixture;
-use reel_play::{Strand, StrandTimes};
+use reel_play::{StepSource, StepTimes};
 use reel_qos::Class;
 use reel_serve::streams::{Offer, Outlet, Settled, StepOpening, StreamId};
 use std::cell::Cell;
@@ -99,7 +99,7 @@ impl Outlet for Receiver {
     }
 }
 
-/// What a test sees of a strand.
+/// What a test sees of a stream.
 struct Seen {
     shown: Rc<std::cell::RefCell<Vec<Shown>>>,
     stalls_until_ns: Rc<Cell<u64>>,
@@ -115,7 +115,7 @@ struct Set {
     /// Answers of disks are held back.
     is_held: bool,
     held: Vec<Arrival>,
-    /// The most that one strand was ahead of the other at any time.
+    /// The most that one stream was ahead of the other at any time.
     skew_ns: u64,
 }
 
@@ -124,20 +124,20 @@ fn fixture(seconds: u64) -> VolumeFixture {
     VolumeFixture::new(&[bytes(PICTURE_BYTES, PICTURE_NS), bytes(SOUND_BYTES, SOUND_NS)], 8 << 20, None)
 }
 
-/// A strand of samples of one length, from a media time on.
-fn strand(
+/// A stream of samples of one length, from a media time on.
+fn source(
     fixture: &VolumeFixture,
     object: usize,
     (sample_bytes, sample_ns): (u64, u64),
     from_ns: u64,
-) -> Strand {
+) -> StepSource {
     let body = fixture.whole(object);
     let file_bytes = body.bytes();
     let from = from_ns / sample_ns * sample_bytes;
     let times: Arc<[(u64, u64)]> =
         (0..file_bytes / sample_bytes).map(|sample| (sample * sample_bytes, sample * sample_ns)).collect();
     let body = body.slice(from..file_bytes);
-    Strand { body, head_bytes: 0, from, file_bytes, times: StrandTimes::of_file(times), demand: None }
+    StepSource { body, head_bytes: 0, from, file_bytes, times: StepTimes::of_file(times), demand: None }
 }
 
 impl Set {
@@ -145,11 +145,11 @@ impl Set {
         let now_ns = Rc::new(Cell::new(begin_ns));
         let mut core = Core::new(units);
         let session = core.session(Class::PERIODIC, begin_ns);
-        let terms = core.engine.strands(&session, from_ns, begin_ns).unwrap();
+        let terms = core.engine.step_terms(&session, from_ns, begin_ns).unwrap();
         assert_eq!(terms.class, Class::PERIODIC, "nothing is refused, and nothing reserved");
         let mut seen = Vec::new();
-        let strands = [(PICTURE_BYTES, PICTURE_NS), (SOUND_BYTES, SOUND_NS)].into_iter().enumerate();
-        let strands = strands.map(|(object, sample)| {
+        let sources = [(PICTURE_BYTES, PICTURE_NS), (SOUND_BYTES, SOUND_NS)].into_iter().enumerate();
+        let sources = sources.map(|(object, sample)| {
             let shown = Rc::default();
             let (stalls_until_ns, moved_ns) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
             seen.push(Seen {
@@ -159,10 +159,10 @@ impl Set {
             });
             let (held, done_bytes, now_ns) = (VecDeque::new(), 0, Rc::clone(&now_ns));
             let receiver = Receiver { now_ns, sample, held, done_bytes, shown, stalls_until_ns, moved_ns };
-            (strand(fixture, object, sample, from_ns), receiver)
+            (source(fixture, object, sample, from_ns), receiver)
         });
-        let strands = strands.collect();
-        let opening = StepOpening { session, from_ns, terms, strands };
+        let sources = sources.collect();
+        let opening = StepOpening { session, from_ns, terms, sources };
         let ids = core.streams.open_in_step(&mut core.engine, opening, begin_ns);
         Set { now_ns, core, ids, seen, is_held: false, held: Vec::new(), skew_ns: 0 }
     }
@@ -225,7 +225,7 @@ impl Set {
     /// The largest difference, in due time and in the time at which they were shown, of what is
     /// shown of one media time from `from_ns` on; and how many media times were compared.
     fn apart_from(&self, from_ns: u64) -> (u64, u64, usize) {
-        let [pictures, sound] = &self.seen[..] else { panic!("two strands") };
+        let [pictures, sound] = &self.seen[..] else { panic!("two streams") };
         let (pictures, sound) = (pictures.shown.borrow(), sound.shown.borrow());
         let (mut due, mut shown, mut count) = (0, 0, 0);
         for picture in pictures.iter().filter(|picture| picture.media_ns >= from_ns) {
@@ -250,14 +250,14 @@ impl Set {
         assert!(self.skew_ns <= IN_STEP_NS, "{} ns apart at some time", self.skew_ns);
     }
 
-    /// The media time up to which a strand was shown.
-    fn media_ns(&self, strand: usize) -> u64 {
-        self.seen[strand].shown.borrow().last().map_or(0, |shown| shown.media_ns)
+    /// The media time up to which a stream was shown.
+    fn media_ns(&self, stream: usize) -> u64 {
+        self.seen[stream].shown.borrow().last().map_or(0, |shown| shown.media_ns)
     }
 }
 
 #[test]
-fn strands_begin_and_stay_in_step() {
+fn streams_begin_and_stay_in_step() {
     let fixture = fixture(12);
     let units = fixture.units(8);
     let mut set = Set::open(&fixture, &units, 0, 1_000 * MS);
@@ -272,9 +272,9 @@ fn strands_begin_and_stay_in_step() {
     assert_eq!(last.at_ns, 1_200 * MS + last.media_ns);
 }
 
-/// A seek is a set that begins at another media time, which no sample of one of the two begins with.
+/// A seek is a set that begins at another media time, with which no sample of one of the two begins.
 #[test]
-fn strands_begin_in_step_at_any_media_time() {
+fn streams_begin_in_step_at_any_media_time() {
     let fixture = fixture(12);
     for from_ns in [40 * MS, 3_001 * MS, 7_777 * MS, 11_500 * MS] {
         let units = fixture.units(8);
@@ -288,7 +288,7 @@ fn strands_begin_in_step_at_any_media_time() {
 }
 
 #[test]
-fn a_receiver_that_stalls_has_the_other_strand_wait() {
+fn a_receiver_that_stalls_has_the_other_one_wait() {
     let fixture = fixture(20);
     for stalled in [0, 1] {
         let units = fixture.units(8);
@@ -309,7 +309,7 @@ fn a_receiver_that_stalls_has_the_other_strand_wait() {
 }
 
 #[test]
-fn a_strand_whose_disk_is_late_has_the_other_one_wait() {
+fn a_stream_whose_disk_is_late_has_the_other_one_wait() {
     let fixture = fixture(20);
     let units = fixture.units(8);
     let mut set = Set::open(&fixture, &units, 0, 0);
@@ -330,7 +330,7 @@ fn a_strand_whose_disk_is_late_has_the_other_one_wait() {
 }
 
 #[test]
-fn a_set_continues_when_one_strand_is_closed() {
+fn a_set_continues_when_one_stream_is_closed() {
     let fixture = fixture(6);
     let units = fixture.units(8);
     let mut set = Set::open(&fixture, &units, 0, 0);

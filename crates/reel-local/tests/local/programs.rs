@@ -57,7 +57,7 @@ impl Server {
                         Request::Bell
                         | Request::Change { .. }
                         | Request::Resize { .. }
-                        | Request::OpenStrand(_)
+                        | Request::OpenInStep(_)
                         | Request::Pour(_) => continue,
                     },
                 }

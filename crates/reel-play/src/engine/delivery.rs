@@ -192,8 +192,8 @@ impl<T: Playable> Delivery<T> {
         self.session.clone().filter(|_| self.start_ns > now_ns)
     }
 
-    /// A strand of a set: it continues in this class, and its bytes are due then.
-    pub(super) fn set_strand(&mut self, class: Class, due: Due) {
+    /// A stream of a set: it continues in this class, and its bytes are due then.
+    pub(super) fn set_step(&mut self, class: Class, due: Due) {
         self.class = class;
         if let Some(session) = self.session.as_ref().filter(|_| class != Class::APERIODIC)
             && !self.reader.is_promised()

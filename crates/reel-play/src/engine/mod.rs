@@ -13,7 +13,7 @@ mod delivery;
 mod memory;
 mod network;
 mod pacing;
-mod strands;
+mod step;
 
 use crate::counters::PlayCounters;
 use crate::late::LateViewer;

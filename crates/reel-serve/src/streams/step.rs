@@ -1,8 +1,8 @@
 //! Streams in step: one session, one begin and one clock for a set.
 //!
 //! ```text
-//!   due = media time + clock     for all strands
-//!   clock: stands while the next byte of a strand is due and is not there,
+//!   due = media time + clock     for all streams
+//!   clock: stands while the next byte of a stream is due and is not there,
 //!          or while its reader holds what was due and gives nothing back
 //! ```
 
@@ -13,7 +13,7 @@ use reel_arena::mms::Ending;
 use reel_cache::Pace;
 use reel_cache::limits::SEND_BYTES_MAX;
 use reel_play::limits::BEGIN_DEADLINE_NS;
-use reel_play::{Cut, Engine, NetworkPath, NewDelivery, Playable, StrandTerms, StrandTimes};
+use reel_play::{Cut, Engine, NetworkPath, NewDelivery, Playable, StepSource, StepTerms, StepTimes};
 use reel_qos::Class;
 use reel_ring::Chunk;
 use std::collections::VecDeque;
@@ -21,35 +21,35 @@ use std::sync::Arc;
 
 /// How a set in step begins.
 pub struct StepOpening<T, O> {
-    /// The session of all strands.
+    /// The session of all streams.
     pub session: Arc<Session<T>>,
     /// The media time at which all begin.
     pub from_ns: u64,
     /// How they are read.
-    pub terms: StrandTerms,
-    /// The strands, and the outlets that they are sent to.
-    pub strands: Vec<(reel_play::Strand, O)>,
+    pub terms: StepTerms,
+    /// What they are of, and the outlets that they are sent to.
+    pub sources: Vec<(StepSource, O)>,
 }
 
 /// The clock of a set.
 pub(super) struct Step {
-    strands: Vec<StreamId>,
+    streams: Vec<StreamId>,
     /// Media time `shown_ns`, with which all began, is due at `due_ns`. What comes before it is due
     /// then, too.
     shown_ns: u64,
     due_ns: u64,
-    terms: StrandTerms,
+    terms: StepTerms,
     /// The class of the session for which the terms are.
     session_class: Class,
-    /// Where the strand is that is last, as the session knows it.
+    /// Where the stream is that is last, as the session knows it.
     last_ns: u64,
 }
 
 /// What a stream has beside other streams if it is in step.
-pub(super) struct Strand {
+pub(super) struct InStep {
     /// Its set.
     pub(super) step: u64,
-    times: StrandTimes,
+    times: StepTimes,
     /// The beginning of the file that is sent first, and where in the file the rest begins.
     head_bytes: u64,
     from: u64,
@@ -69,15 +69,15 @@ impl Step {
         self.due_ns.saturating_add(shown_ns.saturating_sub(self.shown_ns))
     }
 
-    /// The clock as a reader of a strand needs it.
-    fn pace(&self, strand: &Strand) -> Pace {
+    /// The clock as a reader of a stream needs it.
+    fn pace(&self, in_step: &InStep) -> Pace {
         let (media_ns, due_ns) = (self.shown_ns, self.due_ns);
-        let from_offset = strand.from - strand.head_bytes;
-        Pace { times: Arc::clone(strand.times.stretches()), from_offset, media_ns, due_ns }
+        let from_offset = in_step.from - in_step.head_bytes;
+        Pace { times: Arc::clone(in_step.times.stretches()), from_offset, media_ns, due_ns }
     }
 }
 
-impl Strand {
+impl InStep {
     /// The position in the file of a byte of the stream.
     pub(super) fn position(&self, offset: u64) -> u64 {
         if offset < self.head_bytes { offset } else { self.from + (offset - self.head_bytes) }
@@ -116,30 +116,30 @@ impl Strand {
 }
 
 impl<O: Outlet> Stream<O> {
-    /// By how much the strand is behind the clock, if the clock has to stand for it.
+    /// By how much the stream is behind the clock, if the clock has to stand for it.
     fn behind_ns(&mut self, step: &Step, now_ns: u64) -> u64 {
-        let Some(strand) = &mut self.strand else { return 0 };
+        let Some(in_step) = &mut self.in_step else { return 0 };
         let late_ns = |shown_ns| now_ns.saturating_sub(step.due_ns(shown_ns));
         let mut behind_ns = 0;
         if self.offered_bytes < self.left_bytes {
-            let next_ns = late_ns(strand.shown_ns(self.done_bytes + self.offered_bytes, step));
-            strand.is_late |= next_ns > STEP_LATE_NS;
-            behind_ns = if strand.is_late { next_ns } else { 0 };
+            let next_ns = late_ns(in_step.shown_ns(self.done_bytes + self.offered_bytes, step));
+            in_step.is_late |= next_ns > STEP_LATE_NS;
+            behind_ns = if in_step.is_late { next_ns } else { 0 };
         }
-        if let Some((_, shown_ns)) = strand.offered.front() {
+        if let Some((_, shown_ns)) = in_step.offered.front() {
             let held_ns = late_ns(*shown_ns);
-            let still_ns = now_ns.saturating_sub(strand.moved_ns);
-            strand.is_held |= held_ns > STEP_LATE_NS && still_ns > STEP_STALL_NS;
-            behind_ns = behind_ns.max(if strand.is_held { held_ns } else { 0 });
+            let still_ns = now_ns.saturating_sub(in_step.moved_ns);
+            in_step.is_held |= held_ns > STEP_LATE_NS && still_ns > STEP_STALL_NS;
+            behind_ns = behind_ns.max(if in_step.is_held { held_ns } else { 0 });
         }
         behind_ns
     }
 
     /// Where its reader is; `None` if it has all.
     fn last_ns(&self, step: &Step) -> Option<u64> {
-        let strand = self.strand.as_ref().filter(|_| self.left_bytes > 0)?;
-        let held = strand.offered.front().map(|(_, shown_ns)| *shown_ns);
-        Some(held.unwrap_or_else(|| strand.shown_ns(self.done_bytes, step)).max(step.shown_ns))
+        let in_step = self.in_step.as_ref().filter(|_| self.left_bytes > 0)?;
+        let held = in_step.offered.front().map(|(_, shown_ns)| *shown_ns);
+        Some(held.unwrap_or_else(|| in_step.shown_ns(self.done_bytes, step)).max(step.shown_ns))
     }
 }
 
@@ -152,25 +152,25 @@ impl<O: Outlet> Streams<O> {
         opening: StepOpening<T, O>,
         now_ns: u64,
     ) -> Vec<StreamId> {
-        let StepOpening { session, from_ns, terms, strands } = opening;
+        let StepOpening { session, from_ns, terms, sources } = opening;
         let number = self.next_step;
         self.next_step += 1;
         let due_ns = terms.start_ns.max(now_ns).saturating_add(BEGIN_DEADLINE_NS);
         let mut step = Step {
-            strands: Vec::new(),
+            streams: Vec::new(),
             shown_ns: from_ns,
             due_ns,
             terms,
             session_class: session.class(),
             last_ns: from_ns,
         };
-        for (strand, outlet) in strands {
-            let reel_play::Strand { body, head_bytes, from, times, .. } = strand;
+        for (source, outlet) in sources {
+            let StepSource { body, head_bytes, from, times, .. } = source;
             let (offered, is_late, is_held) = (VecDeque::new(), false, false);
             let moved_ns = due_ns;
-            let strand =
-                Strand { step: number, times, head_bytes, from, offered, is_late, is_held, moved_ns };
-            let policy = terms.policy(step.pace(&strand));
+            let in_step =
+                InStep { step: number, times, head_bytes, from, offered, is_late, is_held, moved_ns };
+            let policy = terms.policy(step.pace(&in_step));
             let session = Some(Arc::clone(&session));
             let (file_offset, path) = (from, NetworkPath::Local);
             let new = NewDelivery {
@@ -183,9 +183,9 @@ impl<O: Outlet> Streams<O> {
                 in_runs: false,
                 path,
             };
-            step.strands.push(self.insert(engine, new, outlet, SEND_BYTES_MAX, Some(strand), now_ns));
+            step.streams.push(self.insert(engine, new, outlet, SEND_BYTES_MAX, Some(in_step), now_ns));
         }
-        let set = step.strands.clone();
+        let set = step.streams.clone();
         self.steps.insert(number, step);
         set
     }
@@ -193,9 +193,9 @@ impl<O: Outlet> Streams<O> {
     /// The streams that are in step with these, and those.
     pub fn in_step_with(&self, set: &[StreamId]) -> Vec<StreamId> {
         let of = |id: &StreamId| {
-            let strand = self.streams.get(id).and_then(|stream| stream.strand.as_ref());
-            let step = strand.and_then(|strand| self.steps.get(&strand.step));
-            step.map_or_else(|| vec![*id], |step| step.strands.clone())
+            let in_step = self.streams.get(id).and_then(|stream| stream.in_step.as_ref());
+            let step = in_step.and_then(|in_step| self.steps.get(&in_step.step));
+            step.map_or_else(|| vec![*id], |step| step.streams.clone())
         };
         let mut all: Vec<StreamId> = set.iter().flat_map(of).collect();
         all.sort_unstable();
@@ -212,7 +212,7 @@ impl<O: Outlet> Streams<O> {
         batch: &mut Batch,
         now_ns: u64,
     ) {
-        let step = |id| self.streams.get(id)?.strand.as_ref().map(|strand| strand.step);
+        let step = |id| self.streams.get(id)?.in_step.as_ref().map(|in_step| in_step.step);
         let mut steps: Vec<u64> = set.iter().filter_map(step).collect();
         steps.sort_unstable();
         steps.dedup();
@@ -232,7 +232,7 @@ impl<O: Outlet> Streams<O> {
         now_ns: u64,
     ) {
         let (mut behind_ns, mut last) = (0, None);
-        for id in &step.strands {
+        for id in &step.streams {
             let Some(stream) = self.streams.get_mut(id) else { continue };
             if batch.has_ended(*id) || !stream.let_go(*id, engine, batch, now_ns) {
                 continue;
@@ -248,15 +248,15 @@ impl<O: Outlet> Streams<O> {
             && (last_ns != step.last_ns || class != step.session_class)
         {
             (step.last_ns, step.session_class) = (last_ns, class);
-            if let Some(terms) = engine.strands_pass(delivery, last_ns, now_ns) {
+            if let Some(terms) = engine.step_passes(delivery, last_ns, now_ns) {
                 changes |= terms.class != step.terms.class;
                 step.terms = terms;
             }
         }
-        for id in step.strands.iter().filter(|_| changes) {
+        for id in step.streams.iter().filter(|_| changes) {
             let Some(stream) = self.streams.get_mut(id) else { continue };
-            let Some(strand) = &stream.strand else { continue };
-            engine.set_strand(stream.delivery, step.terms, step.pace(strand));
+            let Some(in_step) = &stream.in_step else { continue };
+            engine.set_step(stream.delivery, step.terms, step.pace(in_step));
             if behind_ns > 0 {
                 stream.outlet.clock_moved(behind_ns);
             }
@@ -266,8 +266,8 @@ impl<O: Outlet> Streams<O> {
     /// A stream was closed: the others continue without it.
     pub(super) fn leave_step(&mut self, id: StreamId, number: u64) {
         if let Some(step) = self.steps.get_mut(&number) {
-            step.strands.retain(|other| *other != id);
-            if step.strands.is_empty() {
+            step.streams.retain(|other| *other != id);
+            if step.streams.is_empty() {
                 self.steps.remove(&number);
             }
         }

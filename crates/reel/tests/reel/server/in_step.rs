@@ -6,43 +6,43 @@ use crate::server::reclass::{classes, dashboard};
 use crate::server::rig::{DRIVERS, Rig};
 use play::{Screen, play};
 use reel_arena::mms::Ending;
-use reel_client::{Client, ClientError, Heard, RefusalCode, Reply, Request, StrandRequest, dial, hear, say};
+use reel_client::{Client, ClientError, Heard, InStepRequest, RefusalCode, Reply, Request, dial, hear, say};
 use reel_library::{IngestOptions, Input};
 use reel_play::UplinkRate;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-#[path = "../../../examples/strands/play.rs"]
+#[path = "../../../examples/in-step/play.rs"]
 mod play;
 
 /// What people do not notice between lips and voice (Halvorsen).
 const IN_STEP_NS: u64 = 80_000_000;
 
-/// A message of a strand, as its receiver has it.
+/// A message of a stream, as its receiver has it.
 #[derive(Clone, Copy, Debug)]
 struct Got {
     position: u64,
     due_ns: u64,
 }
 
-/// A strand: its messages, and its bytes.
+/// A stream: its messages, and its bytes.
 #[derive(Default)]
-struct Strand {
+struct Received {
     got: Vec<Got>,
     bytes: Vec<u8>,
 }
 
 /// Reads a set to its end.
-fn read_all(client: &mut Client, set: &[u64]) -> Vec<Strand> {
-    let mut strands: Vec<Strand> = set.iter().map(|_| Strand::default()).collect();
+fn read_all(client: &mut Client, set: &[u64]) -> Vec<Received> {
+    let mut streams: Vec<Received> = set.iter().map(|_| Received::default()).collect();
     let mut left: Vec<u64> = set.to_vec();
     while !left.is_empty() {
         for held in client.read(&left, true).expect("read") {
-            let strand = set.iter().position(|name| *name == held.stream).expect("one of the set");
+            let stream = set.iter().position(|name| *name == held.stream).expect("one of the set");
             let (position, due_ns) = (held.message.position, client.due_ns(&held));
-            strands[strand].got.push(Got { position, due_ns });
-            client.copy(&held, &mut strands[strand].bytes);
+            streams[stream].got.push(Got { position, due_ns });
+            client.copy(&held, &mut streams[stream].bytes);
             client.give_back(held.stream, 1).expect("still ours");
         }
         let mut states = client.state(&left).into_iter();
@@ -52,7 +52,7 @@ fn read_all(client: &mut Client, set: &[u64]) -> Vec<Strand> {
             Some(other) => panic!("{}", other.text()),
         });
     }
-    strands
+    streams
 }
 
 /// Media times and positions of the packets of a file, as ffprobe finds them.
@@ -74,18 +74,18 @@ fn packets(bytes: &[u8]) -> Vec<(f64, u64)> {
     text.lines().map(packet).collect()
 }
 
-/// The due time of a media time, in a strand whose file has these packets: that of the message that
+/// The due time of a media time, in a stream whose file has these packets: that of the message that
 /// has the beginning of the packet.
-fn due_of(strand: &Strand, offset: u64) -> u64 {
-    let after = strand.got.partition_point(|got| got.position <= offset);
-    strand.got[after - 1].due_ns
+fn due_of(stream: &Received, offset: u64) -> u64 {
+    let after = stream.got.partition_point(|got| got.position <= offset);
+    stream.got[after - 1].due_ns
 }
 
 /// Compares when pictures and sound of the same media times are due. Positions that ffprobe finds
 /// are those in the bytes that came; those of messages are in the file, which has `skipped` bytes
 /// more before what comes after the first `head` ones.
-fn compare(strands: &[Strand], skipped: [(u64, u64); 2]) -> usize {
-    let [pictures, sound] = strands else { panic!("two strands") };
+fn compare(streams: &[Received], skipped: [(u64, u64); 2]) -> usize {
+    let [pictures, sound] = streams else { panic!("two streams") };
     let in_file =
         |position: u64, (head, skipped): (u64, u64)| position + if position < head { 0 } else { skipped };
     let (frames, samples) = (packets(&pictures.bytes), packets(&sound.bytes));
@@ -108,9 +108,9 @@ fn tracks_of_a_title_are_due_at_the_same_times() {
         let rig = Rig::with_memory(192 << 20, |config| config.driver = driver);
         let mut client = Client::connect(&rig.socket()).expect("connected");
         let set = client.open_in_step(&["film#video", "film#audio"], "", 0).expect("opened");
-        let strands = read_all(&mut client, &set);
-        assert_eq!(packets(&strands[0].bytes).len(), 75, "{driver:?}");
-        let compared = compare(&strands, [(0, 0); 2]);
+        let streams = read_all(&mut client, &set);
+        assert_eq!(packets(&streams[0].bytes).len(), 75, "{driver:?}");
+        let compared = compare(&streams, [(0, 0); 2]);
         assert!(compared >= 70, "{driver:?}: {compared} media times are in both");
         rig.await_metric("reel_program_streams", |streams| streams == 0.0);
         assert_eq!(rig.metric("reel_sessions"), 0.0);
@@ -121,7 +121,7 @@ fn tracks_of_a_title_are_due_at_the_same_times() {
 #[test]
 fn tracks_begin_in_step_at_a_media_time() {
     let rig = Rig::with_memory(192 << 20, |_| {});
-    let source = kept("strands.mp4", |path| {
+    let source = kept("in-step.mp4", |path| {
         let status = Command::new("ffmpeg")
             .args(["-nostdin", "-v", "error", "-y", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25"])
             .args(["-f", "lavfi", "-i", "sine", "-t", "14", "-c:v", "libx264", "-preset", "ultrafast"])
@@ -137,26 +137,26 @@ fn tracks_begin_in_step_at_a_media_time() {
     let set = client.open_in_step(&["longer#0", "longer#1"], "", from_ns).expect("opened");
     let whole: Vec<u64> =
         client.state(&set).into_iter().map(|state| state.expect("open").file_bytes).collect();
-    let strands = read_all(&mut client, &set);
-    let skipped: Vec<(u64, u64)> = strands
+    let streams = read_all(&mut client, &set);
+    let skipped: Vec<(u64, u64)> = streams
         .iter()
         .zip(whole)
-        .map(|(strand, whole)| {
-            let skipped = whole - strand.bytes.len() as u64;
+        .map(|(stream, whole)| {
+            let skipped = whole - stream.bytes.len() as u64;
             // The first message behind the head lies behind what is skipped.
-            let jump = strand.got.iter().zip(&strand.got[1..]);
+            let jump = stream.got.iter().zip(&stream.got[1..]);
             let jump = jump.map(|(one, next)| (one.position, next.position));
             let jump = jump.max_by_key(|(one, next)| next - one).expect("two messages");
             (jump.1 - skipped, skipped)
         })
         .collect();
     assert!(skipped.iter().all(|(_, skipped)| *skipped > 0), "not from the beginning: {skipped:?}");
-    let (frames, samples) = (packets(&strands[0].bytes), packets(&strands[1].bytes));
+    let (frames, samples) = (packets(&streams[0].bytes), packets(&streams[1].bytes));
     for times in [&frames, &samples] {
         assert!(times[0].0 <= 9.5 && times[0].0 > 4.0, "{:?}", times[0]);
     }
-    assert!(compare(&strands, [skipped[0], skipped[1]]) >= 90);
-    let first: Vec<u64> = strands.iter().map(|strand| strand.got[0].due_ns).collect();
+    assert!(compare(&streams, [skipped[0], skipped[1]]) >= 90);
+    let first: Vec<u64> = streams.iter().map(|stream| stream.got[0].due_ns).collect();
     assert_eq!(first[0], first[1], "they begin at once");
 }
 
@@ -190,13 +190,13 @@ fn a_receiver_that_stalls_moves_the_clock_of_both() {
     let rig = Rig::with_memory(192 << 20, |_| {});
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let (mut pictures, mut sound) = (Stalls::new(20..500), Stalls::new(0..0));
-    let mut strands: Vec<(&str, &mut dyn Screen)> =
+    let mut streams: Vec<(&str, &mut dyn Screen)> =
         vec![("film#video", &mut pictures), ("film#audio", &mut sound)];
-    let played = play(&mut client, &mut strands, 0).expect("played");
+    let played = play(&mut client, &mut streams, 0).expect("played");
     // It was asked every 2 ms at most, so it stalled for a second at least, of which the clock
     // notices all but the beginning.
     assert!(pictures.asked > 500);
-    let [one, other] = &played.begins_ns[..] else { panic!("two strands") };
+    let [one, other] = &played.begins_ns[..] else { panic!("two streams") };
     assert_eq!(one[0], other[0], "they begin at once");
     let both = one.iter().filter(|begin_ns| other.contains(begin_ns));
     let moved_ns = both.max().map(|begin_ns| begin_ns - one[0]);
@@ -252,15 +252,15 @@ fn the_rest_of_a_set_continues_when_one_is_closed() {
     let set = client.open_in_step(&["film#video", "film#audio", "film"], "", 0).expect("opened");
     assert!(client.read(&set[..1], true).is_ok_and(|held| !held.is_empty()));
     client.close(&[set[0]]).expect("told");
-    let strands = read_all(&mut client, &set[1..]);
-    assert!(packets(&strands[0].bytes).len() > 100 && strands[1].bytes == rig.film);
+    let streams = read_all(&mut client, &set[1..]);
+    assert!(packets(&streams[0].bytes).len() > 100 && streams[1].bytes == rig.film);
     rig.await_metric("reel_program_streams", |streams| streams == 0.0);
     assert_eq!(rig.metric("reel_sessions"), 0.0);
 }
 
-fn strand(tag: u64, number: u16, of: u16, title: &str) -> Request {
+fn asked(tag: u64, number: u16, of: u16, title: &str) -> Request {
     let (from_ns, title, class) = (0, title.to_owned(), String::new());
-    Request::OpenStrand(StrandRequest { tag, number, of, from_ns, title, class })
+    Request::OpenInStep(InStepRequest { tag, number, of, from_ns, title, class })
 }
 
 /// Sends requests, and returns `count` answers.
@@ -290,22 +290,22 @@ fn sets_that_are_asked_for_in_a_wrong_way_are_refused() {
     let rig = Rig::new(|_| {});
     let socket = dial(&rig.socket()).expect("connected");
     let open = Request::Open { tag: 5, from_bytes: 0, title: "film".to_owned(), class: String::new() };
-    let Request::OpenStrand(second) = strand(31, 1, 2, "film") else { panic!("a strand") };
-    let other_begin = StrandRequest { from_ns: 7, ..second };
+    let Request::OpenInStep(second) = asked(31, 1, 2, "film") else { panic!("a stream") };
+    let other_begin = InStepRequest { from_ns: 7, ..second };
     let wrong: [(Vec<Request>, usize); 8] = [
         // Numbers that are not of a set.
-        (vec![strand(1, 2, 2, "film")], 1),
-        (vec![strand(1, 0, 0, "film")], 1),
-        (vec![strand(1, 0, 17, "film")], 1),
-        (vec![strand(1, 3, 4, "film")], 1),
+        (vec![asked(1, 2, 2, "film")], 1),
+        (vec![asked(1, 0, 0, "film")], 1),
+        (vec![asked(1, 0, 17, "film")], 1),
+        (vec![asked(1, 3, 4, "film")], 1),
         // One of the names is taken.
-        (vec![open.clone(), strand(4, 0, 3, "film"), strand(5, 1, 3, "film"), strand(6, 2, 3, "film")], 4),
+        (vec![open.clone(), asked(4, 0, 3, "film"), asked(5, 1, 3, "film"), asked(6, 2, 3, "film")], 4),
         // One is asked for twice.
-        (vec![strand(20, 0, 2, "film"), strand(20, 0, 2, "film"), strand(21, 1, 2, "nothing")], 3),
+        (vec![asked(20, 0, 2, "film"), asked(20, 0, 2, "film"), asked(21, 1, 2, "nothing")], 3),
         // They do not begin together.
-        (vec![strand(30, 0, 2, "film"), Request::OpenStrand(other_begin)], 2),
+        (vec![asked(30, 0, 2, "film"), Request::OpenInStep(other_begin)], 2),
         // One is closed before the set is complete.
-        (vec![strand(40, 0, 2, "film"), Request::Close { tag: 40 }, strand(41, 1, 2, "film")], 2),
+        (vec![asked(40, 0, 2, "film"), Request::Close { tag: 40 }, asked(41, 1, 2, "film")], 2),
     ];
     for (said, count) in wrong {
         let answers = answers(&socket, &said, count);
@@ -314,7 +314,7 @@ fn sets_that_are_asked_for_in_a_wrong_way_are_refused() {
         assert_eq!(opened, usize::from(said.contains(&open)), "{said:?}: {answers:?}");
     }
     // A thousand sets of which the second stream never comes.
-    let sets: Vec<Request> = (0..1_000).map(|set| strand(100 + 2 * set, 0, 2, "film")).collect();
+    let sets: Vec<Request> = (0..1_000).map(|set| asked(100 + 2 * set, 0, 2, "film")).collect();
     let refused = answers(&socket, &sets[..200], 200 - 64);
     assert!(refused.iter().all(|answer| matches!(answer, Reply::Refused { .. })), "{refused:?}");
     assert_eq!(rig.metric("reel_sessions"), 1.0, "that of the stream that is open");

@@ -3,7 +3,7 @@
 
 mod times;
 
-pub use times::{Cut, StrandTimes};
+pub use times::{Cut, StepTimes};
 
 use crate::offers::{FilePart, file_demand};
 use crate::playable::Playable;
@@ -16,9 +16,9 @@ use reel_qos::Demand;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Which part of a title a strand is.
+/// Which part of a title a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StrandPart {
+pub enum TitlePart {
     /// The title as one file.
     File,
     /// The track of this kind that is played unless another one is chosen.
@@ -27,8 +27,8 @@ pub enum StrandPart {
     Track(usize),
 }
 
-/// A strand: what is read of a title from a media time on.
-pub struct Strand {
+/// What is read of a title from a media time on.
+pub struct StepSource {
     /// Its bytes. First `head_bytes` that are needed to play what follows.
     pub body: Body,
     /// How many bytes of the file's beginning are at the beginning of `body`.
@@ -38,21 +38,21 @@ pub struct Strand {
     /// Length of the whole file.
     pub file_bytes: u64,
     /// The media times of the bytes of the file.
-    pub times: StrandTimes,
+    pub times: StepTimes,
     /// What its viewer needs; `None` if it is too long to be promised.
     pub demand: Option<Arc<Demand>>,
 }
 
-impl StrandPart {
+impl TitlePart {
     /// The title and the part of it that a name stands for: `film`, `film#video`, `film#audio`,
     /// `film#text`, `film#3`. `None` if it names no part. Names of titles have no `#`.
-    pub fn of_name(name: &str) -> Option<(&str, StrandPart)> {
-        let Some((title, part)) = name.split_once('#') else { return Some((name, StrandPart::File)) };
+    pub fn of_name(name: &str) -> Option<(&str, TitlePart)> {
+        let Some((title, part)) = name.split_once('#') else { return Some((name, TitlePart::File)) };
         let part = match part {
-            "video" => StrandPart::Kind(TrackKind::Video),
-            "audio" => StrandPart::Kind(TrackKind::Audio),
-            "text" => StrandPart::Kind(TrackKind::Subtitle),
-            number => StrandPart::Track(number.parse().ok()?),
+            "video" => TitlePart::Kind(TrackKind::Video),
+            "audio" => TitlePart::Kind(TrackKind::Audio),
+            "text" => TitlePart::Kind(TrackKind::Subtitle),
+            number => TitlePart::Track(number.parse().ok()?),
         };
         Some((title, part))
     }
@@ -61,16 +61,16 @@ impl StrandPart {
 impl PlayableTitle {
     /// A part of the title from a media time on. `None` if the title has no such part. A track with
     /// a long list of fragments takes some milliseconds.
-    pub fn strand(&self, part: StrandPart, from_ns: u64) -> Option<Strand> {
+    pub fn step_source(&self, part: TitlePart, from_ns: u64) -> Option<StepSource> {
         if self.is_poured() {
             return None;
         }
         let index = self.title().index();
         let number = match part {
-            StrandPart::File => return self.file_strand(from_ns),
-            StrandPart::Track(number) => number,
-            StrandPart::Kind(TrackKind::Subtitle) => index.of_kind(TrackKind::Subtitle).next()?.0,
-            StrandPart::Kind(kind) => {
+            TitlePart::File => return self.file_source(from_ns),
+            TitlePart::Track(number) => number,
+            TitlePart::Kind(TrackKind::Subtitle) => index.of_kind(TrackKind::Subtitle).next()?.0,
+            TitlePart::Kind(kind) => {
                 let of_kind = |number: &usize| index.tracks[*number].track.kind == kind;
                 let selected = progressive::default_selection(index).into_iter().filter(of_kind);
                 let is_default = |number: &usize| index.tracks[*number].track.default;
@@ -78,17 +78,17 @@ impl PlayableTitle {
                 selected.clone().find(is_default).or(first)?
             }
         };
-        self.track_strand(index.tracks.get(number)?, from_ns)
+        self.track_source(index.tracks.get(number)?, from_ns)
     }
 
-    fn file_strand(&self, from_ns: u64) -> Option<Strand> {
+    fn file_source(&self, from_ns: u64) -> Option<StepSource> {
         let file = self.file()?;
         let from = self.file_offset_at(file, from_ns);
         let demand = self.choices(Form::File).and_then(|choices| choices.demands.first().cloned());
         let file_bytes = file.body.bytes();
         let body = file.body.slice(from..file_bytes);
-        let times = StrandTimes::of_file(Arc::clone(&file.times));
-        Some(Strand { body, head_bytes: 0, from, file_bytes, times, demand })
+        let times = StepTimes::of_file(Arc::clone(&file.times));
+        Some(StepSource { body, head_bytes: 0, from, file_bytes, times, demand })
     }
 
     /// Where the file has everything from a media time on: fragments of several tracks lie in turns
@@ -106,9 +106,9 @@ impl PlayableTitle {
         after.checked_sub(1).map_or(0, |stretch| file.times[stretch].0)
     }
 
-    fn track_strand(&self, track: &TrackIndex, from_ns: u64) -> Option<Strand> {
+    fn track_source(&self, track: &TrackIndex, from_ns: u64) -> Option<StepSource> {
         if track.track.kind == TrackKind::Subtitle {
-            return self.text_strand(track);
+            return self.text_source(track);
         }
         let number = track.fragments.partition_point(|fragment| track.nanoseconds(fragment.time) <= from_ns);
         let first = number.saturating_sub(1);
@@ -125,16 +125,16 @@ impl PlayableTitle {
             (range, track.nanoseconds(fragment.time))
         });
         let demand = self.track_demand(track, parts);
-        let (file_bytes, times) = (track.bytes, StrandTimes::of_track(track));
-        Some(Strand { body, head_bytes, from, file_bytes, times, demand })
+        let (file_bytes, times) = (track.bytes, StepTimes::of_track(track));
+        Some(StepSource { body, head_bytes, from, file_bytes, times, demand })
     }
 
     /// All cues of a title are some kilobytes, which are due at the beginning.
-    fn text_strand(&self, track: &TrackIndex) -> Option<Strand> {
+    fn text_source(&self, track: &TrackIndex) -> Option<StepSource> {
         let body = self.slice(track, 0..track.bytes)?;
-        let times = StrandTimes::of_file(Arc::from([(0, 0)]));
+        let times = StepTimes::of_file(Arc::from([(0, 0)]));
         let demand = self.track_demand(track, [(0..track.bytes, 0)]);
-        Some(Strand { body, head_bytes: 0, from: 0, file_bytes: track.bytes, times, demand })
+        Some(StepSource { body, head_bytes: 0, from: 0, file_bytes: track.bytes, times, demand })
     }
 
     /// What a viewer of these parts of a track needs, with their media times.
@@ -148,10 +148,10 @@ impl PlayableTitle {
         file_demand(map.geometry().members(), self.depth?, parts).map(Arc::new)
     }
 
-    /// Strands that are played together. Nothing else can be played with it; its sessions are
+    /// What is played in step. Nothing else can be played with it; its sessions are
     /// promised what all of them need, if all of them can be promised.
-    pub fn of_strands(name: &str, strands: &[Strand]) -> Self {
-        let demands: Option<Vec<&Demand>> = strands.iter().map(|strand| strand.demand.as_deref()).collect();
+    pub fn of_step(name: &str, sources: &[StepSource]) -> Self {
+        let demands: Option<Vec<&Demand>> = sources.iter().map(|source| source.demand.as_deref()).collect();
         let sum = demands.map(|demands| Arc::new(Demand::sum_of(&demands)));
         Self::of_file_demand(name, sum.map(|sum| Choices::from(Arc::from([sum]))))
     }
@@ -169,14 +169,14 @@ mod tests {
 
     #[test]
     fn names_of_parts_are_read() {
-        let kind = |kind| Some(("film", StrandPart::Kind(kind)));
-        assert_eq!(StrandPart::of_name("a+b"), Some(("a+b", StrandPart::File)));
-        assert_eq!(StrandPart::of_name("film#video"), kind(TrackKind::Video));
-        assert_eq!(StrandPart::of_name("film#audio"), kind(TrackKind::Audio));
-        assert_eq!(StrandPart::of_name("film#text"), kind(TrackKind::Subtitle));
-        assert_eq!(StrandPart::of_name("film#12"), Some(("film", StrandPart::Track(12))));
+        let kind = |kind| Some(("film", TitlePart::Kind(kind)));
+        assert_eq!(TitlePart::of_name("a+b"), Some(("a+b", TitlePart::File)));
+        assert_eq!(TitlePart::of_name("film#video"), kind(TrackKind::Video));
+        assert_eq!(TitlePart::of_name("film#audio"), kind(TrackKind::Audio));
+        assert_eq!(TitlePart::of_name("film#text"), kind(TrackKind::Subtitle));
+        assert_eq!(TitlePart::of_name("film#12"), Some(("film", TitlePart::Track(12))));
         for wrong in ["film#", "film#sound", "film#-1", "film#1#2", "film#99999999999999999999999"] {
-            assert_eq!(StrandPart::of_name(wrong), None, "{wrong}");
+            assert_eq!(TitlePart::of_name(wrong), None, "{wrong}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How long it sleeps before it looks again.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Where a strand is shown.
+/// Where a stream is shown.
 pub(crate) trait Screen {
     /// Shows bytes. `false` if it has no room now: they are shown later.
     fn show(&mut self, bytes: &[u8]) -> bool;
@@ -17,17 +17,17 @@ pub(crate) trait Screen {
 /// What was shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Played {
-    /// Messages of all strands.
+    /// Messages of all streams.
     pub(crate) messages: u64,
     /// The most that the beginnings of what was shown last were apart, in media time.
     pub(crate) apart_ns: u64,
-    /// When media time 0 was due, by each strand: as it began, and after each move of the clock.
+    /// When media time 0 was due, by each stream: as it began, and after each move of the clock.
     pub(crate) begins_ns: Vec<Vec<u64>>,
 }
 
-/// A strand that is read.
-struct Strand<'a> {
-    stream: u64,
+/// A stream that is read.
+struct Playing<'a> {
+    name: u64,
     screen: &'a mut dyn Screen,
     held: VecDeque<Held>,
     /// The media time of what was shown last.
@@ -42,16 +42,16 @@ struct Strand<'a> {
 /// The set is refused, or one of its streams ends early.
 pub(crate) fn play(
     client: &mut Client,
-    strands: &mut [(&str, &mut dyn Screen)],
+    streams: &mut [(&str, &mut dyn Screen)],
     from_ns: u64,
 ) -> Result<Played, ClientError> {
-    let titles: Vec<&str> = strands.iter().map(|(title, _)| *title).collect();
+    let titles: Vec<&str> = streams.iter().map(|(title, _)| *title).collect();
     let set = client.open_in_step(&titles, "", from_ns)?;
-    let mut playing: Vec<Strand<'_>> = set
+    let mut playing: Vec<Playing<'_>> = set
         .into_iter()
-        .zip(strands)
-        .map(|(stream, (_, screen))| Strand {
-            stream,
+        .zip(streams)
+        .map(|(name, (_, screen))| Playing {
+            name,
             screen: &mut **screen,
             held: VecDeque::new(),
             shown_ns: None,
@@ -60,35 +60,35 @@ pub(crate) fn play(
         .collect();
     let mut played = Played::default();
     while !playing.is_empty() {
-        let names: Vec<u64> = playing.iter().map(|strand| strand.stream).collect();
+        let names: Vec<u64> = playing.iter().map(|stream| stream.name).collect();
         for held in client.read(&names, false)? {
-            let strand = playing.iter_mut().find(|strand| strand.stream == held.stream);
-            strand.into_iter().for_each(|strand| strand.held.push_back(held));
+            let stream = playing.iter_mut().find(|stream| stream.name == held.stream);
+            stream.into_iter().for_each(|stream| stream.held.push_back(held));
         }
-        for strand in &mut playing {
-            played.messages += strand.show_due(client)?;
+        for stream in &mut playing {
+            played.messages += stream.show_due(client)?;
         }
-        let shown = || playing.iter().filter_map(|strand| strand.shown_ns);
+        let shown = || playing.iter().filter_map(|stream| stream.shown_ns);
         if let (Some(first), Some(last)) = (shown().min(), shown().max()) {
             played.apart_ns = played.apart_ns.max(last - first);
         }
         let mut ended = Vec::new();
-        for (strand, state) in playing.iter().zip(client.state(&names)) {
+        for (stream, state) in playing.iter().zip(client.state(&names)) {
             match state.and_then(|state| state.ending) {
-                Some(Ending::Complete) if strand.held.is_empty() => ended.push(strand.stream),
+                Some(Ending::Complete) if stream.held.is_empty() => ended.push(stream.name),
                 None | Some(Ending::Complete) => {}
                 Some(ending) => return Err(ClientError::TakenBack(ending)),
             }
         }
         client.close(&ended)?;
-        let over = |strand: &mut Strand<'_>| ended.contains(&strand.stream);
-        played.begins_ns.extend(playing.extract_if(.., over).map(|strand| strand.begins_ns));
+        let over = |stream: &mut Playing<'_>| ended.contains(&stream.name);
+        played.begins_ns.extend(playing.extract_if(.., over).map(|stream| stream.begins_ns));
         std::thread::sleep(LOOK);
     }
     Ok(played)
 }
 
-impl Strand<'_> {
+impl Playing<'_> {
     /// Shows what is due, and gives it back.
     fn show_due(&mut self, client: &mut Client) -> Result<u64, ClientError> {
         let mut shown = 0;
@@ -111,7 +111,7 @@ impl Strand<'_> {
                 self.begins_ns.push(begin_ns);
             }
             self.held.pop_front();
-            client.give_back(self.stream, 1)?;
+            client.give_back(self.name, 1)?;
             shown += 1;
         }
         Ok(shown)

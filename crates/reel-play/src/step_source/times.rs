@@ -1,6 +1,6 @@
-//! The media times of the bytes of a strand, and where it is cut into messages. Pure.
+//! The media times of the bytes of a stream, and where it is cut into messages. Pure.
 
-use crate::limits::{STRAND_HEAD_BYTES_MAX, STRAND_MESSAGE_NS};
+use crate::limits::{STEP_HEAD_BYTES_MAX, STEP_MESSAGE_NS};
 use reel_media::TrackIndex;
 use reel_media::cmaf::samples_of_head;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Those of a track are as fine as its samples: the head of each fragment lies before its samples,
 /// and is read when it passes.
 #[derive(Clone, Debug)]
-pub struct StrandTimes {
+pub struct StepTimes {
     /// Where stretches begin, and their media times, in ascending order.
     stretches: Arc<[(u64, u64)]>,
     /// The fragments of a track, if it is one.
@@ -48,7 +48,7 @@ pub struct Cut {
     pub shown_ns: u64,
 }
 
-impl StrandTimes {
+impl StepTimes {
     /// Those of a file of which only these stretches are known.
     pub fn of_file(stretches: Arc<[(u64, u64)]>) -> Self {
         Self { stretches, track: None }
@@ -95,13 +95,13 @@ impl StrandTimes {
     }
 
     /// The next message, which begins with `bytes` (not empty) at a position. It ends where media
-    /// time is later by more than [`STRAND_MESSAGE_NS`], or where a head ends, whose samples have
+    /// time is later by more than [`STEP_MESSAGE_NS`], or where a head ends, whose samples have
     /// times of their own.
     pub fn cut(&mut self, position: u64, bytes: &[u8]) -> Cut {
         let end = position + bytes.len() as u64;
         let stop = self.track.as_mut().and_then(|track| track.pass(position, bytes));
         let shown_ns = self.shown_ns(position);
-        let until_ns = shown_ns.saturating_add(STRAND_MESSAGE_NS);
+        let until_ns = shown_ns.saturating_add(STEP_MESSAGE_NS);
         let later = |times: &[(u64, u64)]| {
             let next = times.partition_point(|(at, _)| *at <= position);
             times[next..].iter().find(|(_, shown_ns)| *shown_ns > until_ns).map(|(at, _)| *at)
@@ -146,7 +146,7 @@ impl Track {
         // The same bytes are seen again if they were not taken.
         let seen = self.head.len() as u64;
         let from = fragment.at + seen;
-        let fits = fragment.head_bytes <= STRAND_HEAD_BYTES_MAX;
+        let fits = fragment.head_bytes <= STEP_HEAD_BYTES_MAX;
         if fits && (position..position + bytes.len() as u64).contains(&from) && from < head_end {
             // The casts fit: both are within the bytes, or the head.
             let start = (from - position) as usize;
@@ -211,7 +211,7 @@ mod tests {
         [&length.to_be_bytes(), &kind[..], &contents].concat()
     }
 
-    /// The head of a fragment whose samples all last so long, and have these sizes and compositions.
+    /// The head of a fragment whose samples last so long, and have these sizes and compositions.
     fn head(duration: u32, samples: &[[u32; 2]]) -> Vec<u8> {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
         let tfhd = boxed(b"tfhd", &[&words(&[0x02_0008, 1, duration])]);
@@ -221,9 +221,9 @@ mod tests {
         [moof, boxed(b"mdat", &[])].concat()
     }
 
-    /// A track of fragments whose samples last 30 ticks, and its bytes; where each sample begins, and
-    /// the media time at which it is needed.
-    fn track(rng: &mut Rng) -> (StrandTimes, Vec<u8>, Vec<(u64, u64)>) {
+    /// A track of fragments whose samples last 30 ticks, and its bytes; where each sample begins,
+    /// and the media time at which it is needed.
+    fn track(rng: &mut Rng) -> (StepTimes, Vec<u8>, Vec<(u64, u64)>) {
         let (mut bytes, mut fragments, mut samples, mut time) = (rng.bytes(50), Vec::new(), Vec::new(), 0);
         for _ in 0..5 {
             let count = 1 + rng.below(40);
@@ -254,7 +254,7 @@ mod tests {
         let (head, head_at) = (Vec::new(), u64::MAX);
         let fragments = fragments.into();
         let track = Track { fragments, timescale: TICKS as u32, head, head_at, samples: Vec::new() };
-        (StrandTimes { stretches, track: Some(track) }, bytes, samples)
+        (StepTimes { stretches, track: Some(track) }, bytes, samples)
     }
 
     /// However the bytes come, and however much of a message is taken: a message has the media time
@@ -273,7 +273,7 @@ mod tests {
                 let in_it = position as u64..(position + cut) as u64;
                 let begun: Vec<_> = samples.iter().filter(|(at, _)| in_it.contains(at)).collect();
                 let last_ns = begun.last().map_or(shown_ns, |(_, time_ns)| *time_ns);
-                assert!(last_ns <= shown_ns + STRAND_MESSAGE_NS, "{last_ns} in a message of {shown_ns}");
+                assert!(last_ns <= shown_ns + STEP_MESSAGE_NS, "{last_ns} in a message of {shown_ns}");
                 if let Some((_, first_ns)) = begun.iter().rev().find(|(at, _)| *at == position as u64) {
                     assert_eq!(*first_ns, shown_ns);
                     messages += 1;
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn a_file_is_cut_at_its_stretches() {
-        let mut times = StrandTimes::of_file(Arc::from([(0, 0), (10, 1_000), (30, 90_000_000)]));
+        let mut times = StepTimes::of_file(Arc::from([(0, 0), (10, 1_000), (30, 90_000_000)]));
         assert_eq!(times.cut(0, &[0; 100]), Cut { bytes: 30, shown_ns: 0 });
         assert_eq!(times.cut(12, &[0; 100]), Cut { bytes: 18, shown_ns: 1_000 });
         assert_eq!(times.cut(30, &[0; 100]), Cut { bytes: 100, shown_ns: 90_000_000 });

@@ -1,4 +1,4 @@
-//! Plays tracks in step: `strands reel.sock SECONDS TITLE#TRACK=FILE...` (docs/programs.md).
+//! Plays tracks in step: `in-step reel.sock SECONDS TITLE#TRACK=FILE...` (docs/programs.md).
 
 mod play;
 
@@ -10,7 +10,7 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Messages that a file or a pipe may be behind. A pipe that takes none has the clock of all strands
+/// Messages that a file or a pipe may be behind. A pipe that takes none has the clock of the set
 /// stand.
 const BEHIND_MAX: usize = 8;
 
@@ -31,15 +31,15 @@ fn write(path: &str, messages: &Receiver<Vec<u8>>) -> std::io::Result<()> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [socket, seconds, strands @ ..] = &arguments[..] else {
-        return Err("usage: strands SOCKET SECONDS TITLE[#TRACK]=FILE...".into());
+    let [socket, seconds, streams @ ..] = &arguments[..] else {
+        return Err("usage: in-step SOCKET SECONDS TITLE[#TRACK]=FILE...".into());
     };
     let from_ns = std::time::Duration::try_from_secs_f64(seconds.parse()?)?;
     let from_ns = u64::try_from(from_ns.as_nanos())?;
     let mut threads: Vec<JoinHandle<std::io::Result<()>>> = Vec::new();
     let mut screens = Vec::new();
-    for strand in strands {
-        let (title, path) = strand.rsplit_once('=').ok_or("a strand is TITLE=FILE")?;
+    for stream in streams {
+        let (title, path) = stream.rsplit_once('=').ok_or("a stream is TITLE=FILE")?;
         let (sender, messages) = sync_channel(BEHIND_MAX);
         let path = path.to_owned();
         threads.push(std::thread::spawn(move || write(&path, &messages)));
