@@ -272,7 +272,7 @@ fn streams_begin_and_stay_in_step() {
     assert_eq!(last.at_ns, 1_200 * MS + last.media_ns);
 }
 
-/// A seek is a set that begins at another media time, with which no sample of one of the two begins.
+/// A seek is a set that begins at another media time, with which no sample of one of them begins.
 #[test]
 fn streams_begin_in_step_at_any_media_time() {
     let fixture = fixture(12);
