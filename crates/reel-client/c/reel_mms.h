@@ -64,7 +64,8 @@ enum reel_producer_word {
     REEL_P_WAITS = 32,       /* a ticket while the producer waits for space, else 0 */
     REEL_P_WAITS_BELOW = 33, /* it is to be told when fewer messages than this are unread */
     REEL_P_EPOCH = 34,       /* grows when messages are taken back that were not read */
-    REEL_P_ENDED = 35        /* 0 while messages come, else an enum reel_ending */
+    REEL_P_ENDED = 35,       /* 0 while messages come, else an enum reel_ending */
+    REEL_P_MOVED_NS = 36     /* by how much the clock of a stream in step was moved so far; only grows */
 };
 
 enum reel_consumer_word {
@@ -79,7 +80,9 @@ enum reel_slot_word {
     REEL_S_BYTES = 2,    /* its length (low 32 bits) and REEL_IN_PRODUCER */
     REEL_S_POSITION = 3, /* its place in the stream */
     REEL_S_DUE_NS = 4,   /* when it is due, CLOCK_MONOTONIC; all ones if at no fixed time */
-    REEL_S_EPOCH = 5     /* the epoch in which it was written */
+    REEL_S_EPOCH = 5,    /* the epoch in which it was written */
+    REEL_S_SHOWN_NS = 6, /* of a stream in step: the media time of its first byte; else 0 */
+    REEL_S_MOVED_NS = 7  /* of a stream in step: REEL_P_MOVED_NS when it was written; else 0 */
 };
 
 #define REEL_IN_PRODUCER ((uint64_t)1 << 32)
@@ -100,7 +103,7 @@ enum reel_ending {
 
 /* ---- what is said on the socket ---- */
 
-enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5, REEL_OP_RESIZE = 6 };
+enum reel_op { REEL_OP_OPEN = 1, REEL_OP_CLOSE = 2, REEL_OP_BELL = 3, REEL_OP_CHANGE = 4, REEL_OP_POUR = 5, REEL_OP_RESIZE = 6, REEL_OP_OPEN_IN_STEP = 7 };
 
 /* Why a stream was not opened, or keeps its class. A number that is not among these means REEL_REFUSED_OTHER: only the text says it. */
 enum reel_refusal {
@@ -112,15 +115,16 @@ enum reel_refusal {
     REEL_REFUSED_UNAVAILABLE = 6
 };
 
-#define REEL_VERSION 2
+#define REEL_VERSION 3
 #define REEL_TEXT_BYTES_MAX 1024
+#define REEL_STEP_MAX 16
 
 struct reel_request {
     char magic[4]; /* "RLMS" */
     uint16_t version, op;
-    uint64_t tag, from_bytes;
+    uint64_t tag, from; /* bytes; of a stream in step, nanoseconds of media time */
     uint16_t title_bytes, class_bytes;
-    uint32_t zero;
+    uint16_t number, of; /* of a stream in step: which one of how many; else 0 */
     char text[REEL_TEXT_BYTES_MAX];
 };
 
@@ -164,7 +168,9 @@ struct reel_message {
     const void *bytes;
     size_t length;
     uint64_t position; /* its place in the stream */
-    uint64_t due_ns;   /* CLOCK_MONOTONIC; UINT64_MAX if at no fixed time */
+    uint64_t due_ns;   /* CLOCK_MONOTONIC; UINT64_MAX if at no fixed time; as it was when the message was written: reel_due_ns */
+    uint64_t shown_ns; /* of a stream in step: the media time of its first byte */
+    uint64_t moved_ns; /* of a stream in step: by how much its clock had been moved */
 };
 
 /* How a stream stands. */
@@ -239,7 +245,7 @@ static inline int reel_say_(struct reel_client *client, enum reel_op op, uint64_
         title = strlen(wanted->title);
         klass = wanted->klass ? strlen(wanted->klass) : 0;
         if (title + klass > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the title's id is too long", 0);
-        request.from_bytes = wanted->from_bytes;
+        request.from = wanted->from_bytes;
         request.title_bytes = (uint16_t)title;
         request.class_bytes = (uint16_t)klass;
         memcpy(request.text, wanted->title, title);
@@ -364,6 +370,8 @@ static inline int reel_look_(struct reel_client *client, struct reel_stream *str
     message->bytes = memory + offset;
     message->position = reel_get_(stream->theirs, slot + REEL_S_POSITION);
     message->due_ns = reel_get_(stream->theirs, slot + REEL_S_DUE_NS);
+    message->shown_ns = reel_get_(stream->theirs, slot + REEL_S_SHOWN_NS);
+    message->moved_ns = reel_get_(stream->theirs, slot + REEL_S_MOVED_NS);
     return 1;
 }
 
@@ -410,6 +418,79 @@ static inline struct reel_client *reel_connect(const char *path) {
         return NULL;
     }
     return client;
+}
+
+/* Asks for one stream of a set in step. */
+static inline int reel_ask_in_step_(struct reel_client *client, uint64_t tag, const struct reel_wanted *wanted, uint64_t from_ns, size_t number, size_t of) {
+    struct reel_request request = {.version = REEL_VERSION, .op = REEL_OP_OPEN_IN_STEP, .tag = tag, .from = from_ns};
+    size_t title = strlen(wanted->title), klass = wanted->klass ? strlen(wanted->klass) : 0;
+    if (title + klass > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the title's id is too long", 0);
+    memcpy(request.magic, "RLMS", 4);
+    request.title_bytes = (uint16_t)title;
+    request.class_bytes = (uint16_t)klass;
+    request.number = (uint16_t)number;
+    request.of = (uint16_t)of;
+    memcpy(request.text, wanted->title, title);
+    if (klass) memcpy(request.text + title, wanted->klass, klass);
+    client->kernel_calls++;
+    if (send(client->socket, &request, offsetof(struct reel_request, text) + title + klass, MSG_NOSIGNAL) < 0)
+        return reel_fail_(client, "the server is gone", errno);
+    return 0;
+}
+
+static inline int reel_close(struct reel_client *client, struct reel_stream **set, size_t count);
+
+/* Opens `count` streams (at most REEL_STEP_MAX) that are in step: titles, or tracks such as film#video, film#audio, film#text and film#3, all
+ * from the media time `from_ns` and in one class (that of the first; from_bytes is not used). They are admitted together: 0; else -1, all are
+ * NULL, and reel_error says why. What they have of one media time is due at the same time. When one of them is late, the clock of all is
+ * moved, so ask reel_due_ns when a message is due, and give back what was due: the clock stands while a program keeps it. */
+static inline int reel_open_in_step(struct reel_client *client, const struct reel_wanted *wanted, size_t count, uint64_t from_ns, struct reel_stream **streams) {
+    uint64_t first = client->next_tag;
+    int result = 0;
+    for (size_t i = 0; i < count; i++) streams[i] = NULL;
+    if (count == 0 || count > REEL_STEP_MAX) return reel_fail_(client, "1 to 16 streams can be in step", 0);
+    for (size_t i = 0; i < count; i++) {
+        struct reel_wanted one = {.title = wanted[i].title, .klass = wanted[0].klass};
+        if (strlen(one.title) + (one.klass ? strlen(one.klass) : 0) > REEL_TEXT_BYTES_MAX) return reel_fail_(client, "the title's id is too long", 0);
+    }
+    client->next_tag += count;
+    for (size_t i = 0; i < count; i++) {
+        struct reel_wanted one = {.title = wanted[i].title, .klass = wanted[0].klass};
+        if (reel_ask_in_step_(client, first + i, &one, from_ns, i, count) != 0) return -1;
+    }
+    /* All are answered when all were asked for. */
+    for (size_t answers = 0; answers < count;) {
+        struct reel_reply reply;
+        int fds[3], descriptors, heard = reel_hear_(client, &reply, fds, &descriptors, 0);
+        int ours = heard == 1 && reply.op == REEL_OP_OPEN && reply.tag >= first && reply.tag - first < count;
+        if (ours && !reply.refused && descriptors == 3 && !streams[reply.tag - first]) {
+            streams[reply.tag - first] = reel_map_stream_(client, &reply, fds);
+            if (!streams[reply.tag - first]) result = -1;
+            answers++;
+            continue;
+        }
+        for (int d = 0; d < descriptors; d++) close(fds[d]);
+        if (heard < 0) return -1;
+        if (!ours) continue;
+        snprintf(client->error, sizeof client->error, "%.*s", (int)reply.text_bytes, reply.text);
+        result = -1;
+        answers++;
+    }
+    if (result != 0) {
+        char error[sizeof client->error];
+        memcpy(error, client->error, sizeof error);
+        reel_close(client, streams, count);
+        memcpy(client->error, error, sizeof error);
+    }
+    return result;
+}
+
+/* When a message is due, CLOCK_MONOTONIC: as it says, or later by as much as the clock of its set was moved since. UINT64_MAX if at no fixed
+ * time. Calls no kernel. */
+static inline uint64_t reel_due_ns(const struct reel_message *message) {
+    uint64_t moved = reel_get_(message->stream->theirs, REEL_P_MOVED_NS);
+    uint64_t more = moved > message->moved_ns ? moved - message->moved_ns : 0;
+    return message->due_ns > UINT64_MAX - more ? UINT64_MAX : message->due_ns + more;
 }
 
 /* Opens `count` streams; those that are refused are NULL. 0 if all were opened; else -1, and reel_error says why the last was not. */

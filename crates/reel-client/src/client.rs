@@ -5,7 +5,7 @@ mod inherited;
 pub use inherited::InheritedPour;
 
 use super::socket::{Heard, dial, hear, say};
-use super::wire::{OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};
+use super::wire::{InStepRequest, OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};
 use crate::limits::OPENS_UNANSWERED_MAX;
 use crate::pour::{PourWanted, Pouring};
 use reel_arena::mms::{CONSUMER_BYTES, Consumer, Ending, ImpossibleCount, Message};
@@ -98,6 +98,9 @@ pub enum ClientError {
         /// Seconds after which it is worth asking again; 0 if it is not.
         retry_after_s: u64,
     },
+    /// So many streams cannot be in step.
+    #[error("1 to {OPENS_UNANSWERED_MAX} streams can be in step")]
+    NotASet,
     /// Messages were taken back while they were being read.
     #[error("{}", .0.text())]
     TakenBack(Ending),
@@ -177,11 +180,79 @@ impl Client {
                     continue;
                 }
             };
-            while !say(&self.socket, &request, &[]).map_err(ClientError::Socket)? {
-                self.hear_answers(first, &mut answers)?;
-                self.wait(PollFlags::IN | PollFlags::OUT)?;
+            self.ask(&request, first, &mut answers)?;
+        }
+        self.await_answers(first, answers)
+    }
+
+    /// Opens several streams that are in step with one call: of titles, or of tracks (`film#video`,
+    /// `film#audio`, `film#text`, `film#3`), all from one media time. They are admitted together.
+    /// What they have of one media time is due at the same time, also after one of them was late:
+    /// then the clock of all is moved ([`Client::due_ns`]). Returns the name of each.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with the reason; then none of them is open. Or the connection
+    /// failed.
+    pub fn open_in_step(
+        &mut self,
+        titles: &[&str],
+        class: &str,
+        from_ns: u64,
+    ) -> Result<Vec<u64>, ClientError> {
+        if titles.is_empty() || titles.len() > OPENS_UNANSWERED_MAX {
+            return Err(ClientError::NotASet);
+        }
+        let first = self.next_tag;
+        let mut requests = Vec::new();
+        // The casts fit: a set is small.
+        for (number, title) in (0..).zip(titles) {
+            let (tag, of, title) = (first + u64::from(number), titles.len() as u16, (*title).to_owned());
+            let class = class.to_owned();
+            let request = InStepRequest { tag, number, of, from_ns, title, class };
+            requests.push(Request::OpenInStep(request).encode()?);
+        }
+        self.next_tag += requests.len() as u64;
+        let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
+        for request in requests {
+            self.ask(&request, first, &mut answers)?;
+        }
+        let answers = self.await_answers(first, answers)?;
+        let opened: Vec<u64> = answers.iter().flatten().copied().collect();
+        match answers.into_iter().find_map(Result::err) {
+            None => Ok(opened),
+            Some(error) => {
+                self.close(&opened)?;
+                Err(error)
             }
         }
+    }
+
+    /// When a message that was taken is due, on `CLOCK_MONOTONIC`: as it says, or later by as much
+    /// as the clock of its set was moved since. `u64::MAX` if it has no deadline. Makes no call.
+    pub fn due_ns(&self, held: &Held) -> u64 {
+        self.streams.get(&held.stream).map_or(u64::MAX, |stream| stream.consumer.due_ns(&held.message))
+    }
+
+    /// Sends a request. Answers that come meanwhile are taken.
+    fn ask(
+        &mut self,
+        request: &[u8],
+        first: u64,
+        answers: &mut [Option<Result<u64, ClientError>>],
+    ) -> Result<(), ClientError> {
+        while !say(&self.socket, request, &[]).map_err(ClientError::Socket)? {
+            self.hear_answers(first, answers)?;
+            self.wait(PollFlags::IN | PollFlags::OUT)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the answers to all requests.
+    fn await_answers(
+        &mut self,
+        first: u64,
+        mut answers: Vec<Option<Result<u64, ClientError>>>,
+    ) -> Result<Vec<Result<u64, ClientError>>, ClientError> {
         loop {
             self.hear_answers(first, &mut answers)?;
             if answers.iter().all(Option::is_some) {

@@ -17,4 +17,4 @@ mod wire;
 pub use client::{Client, ClientError, ClientState, Held, InheritedPour, Wanted};
 pub use pour::PourWanted;
 pub use socket::{Heard, accept_peer, dial, hear, listen, say};
-pub use wire::{OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};
+pub use wire::{InStepRequest, OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};

@@ -6,7 +6,7 @@ use crate::limits::PROGRAM_TEXT_BYTES_MAX;
 /// The first word of every message.
 const MAGIC: u32 = u32::from_ne_bytes(*b"RLMS");
 /// The version of the socket's messages and of what is in shared memory.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const REQUEST_HEAD_BYTES: usize = 32;
 const REPLY_HEAD_BYTES: usize = 56;
 /// What a request to pour has between its head and its text.
@@ -18,6 +18,7 @@ const BELL: u16 = 3;
 const CHANGE: u16 = 4;
 const POUR: u16 = 5;
 const RESIZE: u16 = 6;
+const OPEN_IN_STEP: u16 = 7;
 
 /// The longest message in either direction.
 pub(crate) const MESSAGE_BYTES_MAX: usize = REQUEST_HEAD_BYTES + TERMS_BYTES + PROGRAM_TEXT_BYTES_MAX;
@@ -36,6 +37,8 @@ pub enum Request {
         /// Name of the class; empty for streams with deadlines.
         class: String,
     },
+    /// Requests one of the streams of a set in step. They are opened when all were requested.
+    OpenInStep(InStepRequest),
     /// Ends a stream.
     Close {
         /// The program's name for the stream.
@@ -60,6 +63,23 @@ pub enum Request {
         /// Name of the class; empty for streams with deadlines.
         class: String,
     },
+}
+
+/// A request for one of the streams of a set in step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InStepRequest {
+    /// The program's name for the stream. Those of a set follow each other.
+    pub tag: u64,
+    /// Which one of the set it is, from 0, and of how many.
+    pub number: u16,
+    /// See `number`.
+    pub of: u16,
+    /// The media time at which all of the set begin.
+    pub from_ns: u64,
+    /// Id of the title, or with `#` and the name or number of a track.
+    pub title: String,
+    /// Name of the class; empty for streams with deadlines.
+    pub class: String,
 }
 
 /// What a program declares of a stream that it pours.
@@ -197,9 +217,13 @@ impl Request {
     /// # Errors
     /// The title and the class are too long together.
     pub fn encode(&self) -> Result<Vec<u8>, WireError> {
-        let (op, tag, from_bytes, title, class) = match self {
+        let (op, tag, from, title, class) = match self {
             Request::Open { tag, from_bytes, title, class } => {
                 (OPEN, *tag, *from_bytes, title.as_str(), class.as_str())
+            }
+            Request::OpenInStep(request) => {
+                let InStepRequest { tag, from_ns, title, class, .. } = request;
+                (OPEN_IN_STEP, *tag, *from_ns, title.as_str(), class.as_str())
             }
             Request::Close { tag } => (CLOSE, *tag, 0, "", ""),
             Request::Bell => (BELL, 0, 0, "", ""),
@@ -212,11 +236,16 @@ impl Request {
         }
         let mut bytes = head(op);
         bytes.extend(tag.to_ne_bytes());
-        bytes.extend(from_bytes.to_ne_bytes());
+        bytes.extend(from.to_ne_bytes());
         // The casts fit: the lengths were checked above.
         bytes.extend((title.len() as u16).to_ne_bytes());
         bytes.extend((class.len() as u16).to_ne_bytes());
-        bytes.extend(0u32.to_ne_bytes());
+        let [number, of] = match self {
+            Request::OpenInStep(request) => [request.number, request.of],
+            _ => [0, 0],
+        };
+        bytes.extend(number.to_ne_bytes());
+        bytes.extend(of.to_ne_bytes());
         if let Request::Pour(pour) = self {
             for number in [pour.bytes_per_s, pour.workahead_bytes, pour.delay_ns, pour.producer_bytes] {
                 bytes.extend(number.to_ne_bytes());
@@ -251,6 +280,12 @@ impl Request {
             OPEN => {
                 let (title, class) = texts()?;
                 Ok(Request::Open { tag, from_bytes: u64::from_ne_bytes(field(head, 16)), title, class })
+            }
+            OPEN_IN_STEP => {
+                let (title, class) = texts()?;
+                let [number, of] = [28, 30].map(|at| u16::from_ne_bytes(field(head, at)));
+                let from_ns = u64::from_ne_bytes(field(head, 16));
+                Ok(Request::OpenInStep(InStepRequest { tag, number, of, from_ns, title, class }))
             }
             CLOSE => Ok(Request::Close { tag }),
             RESIZE => Ok(Request::Resize { tag, held_bytes: u64::from_ne_bytes(field(head, 16)) }),
@@ -394,6 +429,11 @@ mod tests {
     fn requests() -> impl Strategy<Value = Request> {
         let open = (any::<u64>(), any::<u64>(), "[a-z\u{e9}-]{0,40}", "[a-z]{0,20}")
             .prop_map(|(tag, from_bytes, title, class)| Request::Open { tag, from_bytes, title, class });
+        let in_step = (any::<(u64, u16, u16, u64)>(), "[a-z#\u{e9}-]{0,40}", "[a-z]{0,20}").prop_map(
+            |((tag, number, of, from_ns), title, class)| {
+                Request::OpenInStep(InStepRequest { tag, number, of, from_ns, title, class })
+            },
+        );
         let change = (any::<u64>(), "[a-z]{0,20}").prop_map(|(tag, class)| Request::Change { tag, class });
         let resize = any::<(u64, u64)>().prop_map(|(tag, held_bytes)| Request::Resize { tag, held_bytes });
         let pour = (any::<[u64; 5]>(), "[a-z0-9-]{0,40}", "[a-z/]{0,20}").prop_map(
@@ -411,6 +451,7 @@ mod tests {
         );
         prop_oneof![
             open,
+            in_step,
             change,
             resize,
             pour,
@@ -482,7 +523,8 @@ mod tests {
         }
         assert_eq!(RefusalCode::from_number(u16::MAX), RefusalCode::Other);
         let ops = [("OPEN", OPEN), ("CLOSE", CLOSE), ("BELL", BELL), ("CHANGE", CHANGE)];
-        for (name, op) in ops.into_iter().chain([("POUR", POUR), ("RESIZE", RESIZE)]) {
+        let later = [("POUR", POUR), ("RESIZE", RESIZE), ("OPEN_IN_STEP", OPEN_IN_STEP)];
+        for (name, op) in ops.into_iter().chain(later) {
             assert!(header.contains(&format!("REEL_OP_{name} = {op}")), "{name}");
         }
     }

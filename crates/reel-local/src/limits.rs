@@ -30,6 +30,9 @@ pub const PROGRAM_HELD_MAX_NS: u64 = 600 * SECOND_NS;
 /// The memory of a program cannot, because the program is looking at it.
 pub const PROGRAM_HELD_UNDER_PRESSURE_MAX_NS: u64 = 5 * SECOND_NS;
 
+/// Streams that are in step with each other. The answers to so many requests fit into a socket.
+pub const PROGRAM_STEP_MAX: u16 = reel_client::limits::OPENS_UNANSWERED_MAX as u16;
+
 /// Streams that one program may pour at once. Each is a look every tick, and two mappings.
 pub const PROGRAM_POURS_MAX: usize = 16;
 

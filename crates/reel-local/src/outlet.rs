@@ -95,8 +95,9 @@ impl MappedOutlet {
     }
 }
 
-impl Outlet for MappedOutlet {
-    fn offer(&mut self, offer: &Offer<'_>) -> u64 {
+impl MappedOutlet {
+    /// Posts a message, or its beginning. One of a stream in step has a media time.
+    fn post(&mut self, offer: &Offer<'_>, shown_ns: Option<u64>) -> u64 {
         if self.producer.free() == 0 || self.producer.is_ended() {
             return 0;
         }
@@ -120,10 +121,27 @@ impl Outlet for MappedOutlet {
                 (Post { offset, bytes, in_producer: true, position, due_ns }, place.taken, None)
             }
         };
-        let posted = self.producer.post(&post);
+        let posted = match shown_ns {
+            Some(shown_ns) => self.producer.post_in_step(&post, shown_ns),
+            None => self.producer.post(&post),
+        };
         debug_assert!(posted, "there was a free descriptor");
         self.held.push_back(HeldMessage { bytes: post.bytes.into(), own_bytes, _chunk: chunk });
         post.bytes.into()
+    }
+}
+
+impl Outlet for MappedOutlet {
+    fn offer(&mut self, offer: &Offer<'_>) -> u64 {
+        self.post(offer, None)
+    }
+
+    fn offer_in_step(&mut self, offer: &Offer<'_>, shown_ns: u64) -> u64 {
+        self.post(offer, Some(shown_ns))
+    }
+
+    fn clock_moved(&mut self, by_ns: u64) {
+        self.producer.move_clock(by_ns);
     }
 
     fn done_bytes(&mut self) -> Result<u64, Ending> {

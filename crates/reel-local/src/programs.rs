@@ -5,6 +5,7 @@
 //! (`reel-client`). Its streams are admitted like any viewer's. To follow one stream:
 //! [`Programs::heard`] -> [`Programs::begin_opened`] -> [`Programs::pump`].
 
+mod in_step;
 mod live;
 mod opening;
 mod playing;
@@ -117,6 +118,8 @@ struct Program {
     user: u32,
     /// Its streams by its own names.
     streams: HashMap<u64, Named>,
+    /// Sets in step of which not all is there yet, by the name of the first stream.
+    sets: HashMap<u64, in_step::Gathering>,
     /// Those that it pours.
     pours: HashMap<u64, Pouring>,
 }
@@ -201,8 +204,12 @@ impl Programs {
                 }
                 Ok(Request::Change { tag, class }) => self.change_class(serve, (token, tag), &class),
                 Ok(Request::Open { tag, from_bytes, title, class }) => {
-                    self.open(serve, opening::Wanted { program: token, tag, from_bytes, title, class });
+                    self.open(
+                        serve,
+                        opening::Wanted { program: token, tag, from_bytes, title, class, step: None },
+                    );
                 }
+                Ok(Request::OpenInStep(request)) => self.open_in_step(serve, token, request),
                 Err(error) => {
                     tracing::warn!(%error, "a program sent a message that is not valid; it is disconnected");
                     return self.gone(serve, token);
@@ -343,6 +350,7 @@ impl Protocol for Programs {
             _counted: counted,
             user,
             streams: HashMap::new(),
+            sets: HashMap::new(),
             pours: HashMap::new(),
         };
         let token = self.programs.insert(program);

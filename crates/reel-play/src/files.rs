@@ -104,6 +104,8 @@ impl PlayableTitle {
         match file {
             SessionFile::TransportList => Some(self.transport()?.index.playlist(TRANSPORT_NAME)),
             _ if self.is_stream() => None,
+            // Streams of several titles have none together.
+            _ if index.tracks.is_empty() => None,
             SessionFile::Master => Some(hls::master_of(index, shows)),
             SessionFile::Manifest => Some(dash::manifest_of(index, shows)),
             SessionFile::Media(number) => hls::media(index, number),

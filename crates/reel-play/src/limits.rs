@@ -85,6 +85,14 @@ pub const PRICE_CHANGE_PERCENT: u128 = 5;
 /// because a session may be requested either way.
 pub const CORE_MIB_TLS_NS: u64 = 760_000;
 
+/// Most bytes of the head of a fragment that are read to know the times of its samples: 12 for each
+/// of some hundred.
+pub const STEP_HEAD_BYTES_MAX: u64 = 64 * 1024;
+
+/// A message of a stream in step begins at most so much later in media time than the one before:
+/// half of the 80 ms by which people do not notice that lips and voice differ (Halvorsen).
+pub const STEP_MESSAGE_NS: u64 = SECOND_NS / 25;
+
 /// The first bytes of an admitted session are due so long after its request: people still perceive
 /// a fifth of a second as immediate. Requests of interactive clients have no deadline, so that a
 /// crowd of them does not come before an admitted session.

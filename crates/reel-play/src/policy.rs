@@ -81,6 +81,35 @@ impl DeliveryPolicy {
     }
 }
 
+/// How the streams of a session are read. Their due times are those of their own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepTerms {
+    /// The class of their reads.
+    pub class: Class,
+    /// Whether their reads have deadlines.
+    pub has_deadlines: bool,
+    /// Nothing is read before this time, because the session waits for its start.
+    pub start_ns: u64,
+}
+
+impl StepTerms {
+    /// Nothing is promised.
+    pub(crate) fn unpromised(now_ns: u64) -> Self {
+        Self { class: Class::APERIODIC, has_deadlines: false, start_ns: now_ns }
+    }
+
+    /// When a stream of this pace is due in memory.
+    pub(crate) fn due(&self, pace: Pace) -> Due {
+        if self.has_deadlines { Due::Paced(pace) } else { Due::After(DEADLINE_NONE_NS) }
+    }
+
+    /// How a stream of this pace begins.
+    pub fn policy(&self, pace: Pace) -> DeliveryPolicy {
+        let policy = DeliveryPolicy::without_deadline(self.class);
+        DeliveryPolicy { due: self.due(pace), start_ns: self.start_ns, ..policy }
+    }
+}
+
 /// The track number of a session's prefetches that stands for the title as one file.
 const FILE: usize = usize::MAX;
 
@@ -214,6 +243,18 @@ impl<T: Playable> Decision<'_, T> {
             is_displaced,
             decided: None,
         })
+    }
+
+    /// How the streams of a session are read when the one that is last is at this media time.
+    pub(crate) fn step_terms(&self, session: &Session<T>, shown_ns: u64) -> Result<StepTerms, AdmitError> {
+        if self.classes.kind(session.class()) != Kind::Periodic {
+            session.is_at(shown_ns);
+            return Ok(StepTerms { class: session.class(), has_deadlines: false, start_ns: self.now_ns });
+        }
+        let span = TrackSpan { kind: MediaKind::Video, from_ns: shown_ns, until_ns: shown_ns };
+        let permit = self.sessions.request(session, None, &span, self.now_ns)?;
+        let has_deadlines = permit.class != Class::APERIODIC;
+        Ok(StepTerms { class: permit.class, has_deadlines, start_ns: permit.start_ns.max(self.now_ns) })
     }
 
     /// The policy for what is left of a delivery whose session has another class now: it is a part

@@ -27,6 +27,8 @@ pub struct PlayableTitle {
     poured: Option<(u64, Choices)>,
     stream: Option<PushedStream>,
     transport: Option<Arc<Stream>>,
+    /// How far its readers read ahead, if its tracks can be read apart.
+    pub(crate) depth: Option<Depth>,
     pub(crate) texts: TextCache,
 }
 
@@ -73,7 +75,8 @@ impl PlayableTitle {
         let file = laid_out.and_then(|file| {
             Some(PlainFile { body: file_body(&title, &file)?, times: file_times(&title, &file) })
         });
-        Self { title, file, offers, poured: None, stream: None, transport: None, texts }
+        let depth = Some(depth);
+        Self { title, file, offers, poured: None, stream: None, transport: None, depth, texts }
     }
 
     /// The form `ts` of a title as one file, for members whose readers read ahead by `depth`.
@@ -86,6 +89,7 @@ impl PlayableTitle {
             offers,
             poured: None,
             stream: None,
+            depth: None,
             texts: TextCache::new(1, 0, stream.index.joins.len()),
             transport: Some(stream),
         }
@@ -116,6 +120,7 @@ impl PlayableTitle {
             poured: Some((bytes_per_s, Choices::from(Arc::from([demand])))),
             stream: None,
             transport: None,
+            depth: None,
             texts: TextCache::new(1, 0, 0),
         }
     }
@@ -128,6 +133,21 @@ impl PlayableTitle {
             poured: None,
             stream: Some(pushed),
             transport: None,
+            depth: None,
+            texts: TextCache::new(1, 0, 0),
+        }
+    }
+
+    /// What can be promised to viewers of this, of which nothing is played by requests.
+    pub(crate) fn of_file_demand(name: &str, file: Option<Choices>) -> Self {
+        Self {
+            title: Arc::new(Title::unstored(name)),
+            file: None,
+            offers: Offers::of_file(file),
+            poured: None,
+            stream: None,
+            transport: None,
+            depth: None,
             texts: TextCache::new(1, 0, 0),
         }
     }

@@ -11,6 +11,10 @@
 //! Bytes count as sent only when the outlet's reader is done with them. So the memory that a chain
 //! holds is reserved all the time.
 
+mod step;
+
+pub use step::StepOpening;
+
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::Body;
@@ -20,6 +24,7 @@ use reel_qos::Class;
 use reel_ring::Chunk;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use step::{InStep, Step};
 
 /// A stream of a set. Its number is never used again for another stream. It is also the connection
 /// under which its units are fetched.
@@ -30,6 +35,15 @@ pub struct StreamId(pub u64);
 pub trait Outlet {
     /// Takes a message, or its beginning, and returns how many bytes it took; 0 if it has no room.
     fn offer(&mut self, message: &Offer<'_>) -> u64;
+
+    /// The same for a message of a stream in step, whose first byte has this media time.
+    fn offer_in_step(&mut self, message: &Offer<'_>, _shown_ns: u64) -> u64 {
+        self.offer(message)
+    }
+
+    /// The clock of a stream in step was moved: all that was offered, and what follows, is due so
+    /// much later.
+    fn clock_moved(&mut self, _by_ns: u64) {}
 
     /// How many bytes its reader has finished with since the last call.
     ///
@@ -109,6 +123,9 @@ pub struct Batch {
 pub struct Streams<O> {
     streams: BTreeMap<StreamId, Stream<O>>,
     next: u64,
+    /// The clocks of sets in step.
+    steps: BTreeMap<u64, Step>,
+    next_step: u64,
 }
 
 struct Stream<O> {
@@ -127,11 +144,13 @@ struct Stream<O> {
     complete: bool,
     /// More of it is to be appended.
     grows: bool,
+    /// Set if it is in step with others.
+    in_step: Option<InStep>,
 }
 
 impl<O: Outlet> Default for Streams<O> {
     fn default() -> Self {
-        Self { streams: BTreeMap::new(), next: 0 }
+        Self { streams: BTreeMap::new(), next: 0, steps: BTreeMap::new(), next_step: 0 }
     }
 }
 
@@ -160,9 +179,10 @@ impl<O: Outlet> Streams<O> {
     /// waits.
     pub fn send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
+        self.keep_step(set, engine, &mut batch, now_ns);
         for id in set {
-            if let Some(stream) = self.streams.get_mut(id) {
-                stream.send(*id, engine, &mut batch, now_ns);
+            if let Some(stream) = self.streams.get_mut(id).filter(|_| !batch.has_ended(*id)) {
+                stream.send(*id, &self.steps, engine, &mut batch, now_ns);
             }
         }
         batch
@@ -171,13 +191,15 @@ impl<O: Outlet> Streams<O> {
     /// Reads and sends for each stream, in turn, until there is nothing more to do at once.
     pub fn read_send<T: Playable>(&mut self, set: &[StreamId], engine: &mut Engine<T>, now_ns: u64) -> Batch {
         let mut batch = Batch::default();
+        self.keep_step(set, engine, &mut batch, now_ns);
         for id in set {
-            let Some(stream) = self.streams.get_mut(id) else { continue };
+            let stream = self.streams.get_mut(id).filter(|_| !batch.has_ended(*id));
+            let Some(stream) = stream else { continue };
             for _ in 0..ROUNDS_MAX {
                 // What readers have finished with makes room for reading more.
                 let done = stream.let_go(*id, engine, &mut batch, now_ns);
                 stream.read(engine, now_ns);
-                if !done || !stream.send(*id, engine, &mut batch, now_ns) {
+                if !done || !stream.send(*id, &self.steps, engine, &mut batch, now_ns) {
                     break;
                 }
             }
@@ -200,6 +222,9 @@ impl<O: Outlet> Streams<O> {
     ) -> Vec<bool> {
         let mut end = |id: &StreamId| {
             self.streams.remove(id).is_some_and(|mut stream| {
+                if let Some(in_step) = &stream.in_step {
+                    self.leave_step(*id, in_step.step);
+                }
                 // The outlet first: its reader must be told before the memory is used again.
                 let ring = stream.outlet.end(ending);
                 engine.close(stream.delivery);
@@ -281,12 +306,9 @@ impl<O: Outlet> Streams<O> {
         opening: Opening<T, O>,
         now_ns: u64,
     ) -> StreamId {
-        let id = StreamId(self.next);
-        self.next += 1;
         let Opening { session, body, position, policy, chain_bytes_max, outlet } = opening;
-        let left_bytes = body.bytes();
         let delivery = NewDelivery {
-            tag: id.0,
+            tag: 0,
             session,
             policy,
             body,
@@ -297,18 +319,34 @@ impl<O: Outlet> Streams<O> {
             in_runs: false,
             path: NetworkPath::Local,
         };
+        self.insert(engine, delivery, outlet, chain_bytes_max, None, now_ns)
+    }
+
+    fn insert<T: Playable>(
+        &mut self,
+        engine: &mut Engine<T>,
+        delivery: NewDelivery<T>,
+        outlet: O,
+        chain_bytes_max: usize,
+        in_step: Option<InStep>,
+        now_ns: u64,
+    ) -> StreamId {
+        let id = StreamId(self.next);
+        self.next += 1;
+        let (left_bytes, first_position) = (delivery.body.bytes(), delivery.file_offset);
         let stream = Stream {
-            delivery: engine.open(delivery, now_ns),
+            delivery: engine.open(NewDelivery { tag: id.0, ..delivery }, now_ns),
             outlet,
             done_bytes: 0,
             left_bytes,
-            first_position: position,
+            first_position,
             chain: VecDeque::new(),
             chain_bytes: 0,
             offered_bytes: 0,
             chain_bytes_max: chain_bytes_max.min(SEND_BYTES_MAX) as u64,
             complete: false,
             grows: false,
+            in_step,
         };
         self.streams.insert(id, stream);
         id
@@ -379,6 +417,9 @@ impl<O: Outlet> Stream<O> {
         self.offered_bytes -= bytes;
         self.done_bytes += bytes;
         self.left_bytes -= bytes;
+        if let Some(in_step) = &mut self.in_step {
+            in_step.let_go(self.done_bytes, now_ns);
+        }
         engine.taken(self.delivery, bytes, now_ns);
         batch.done.push((id, bytes));
         true
@@ -388,6 +429,7 @@ impl<O: Outlet> Stream<O> {
     fn send<T: Playable>(
         &mut self,
         id: StreamId,
+        steps: &BTreeMap<u64, Step>,
         engine: &mut Engine<T>,
         batch: &mut Batch,
         now_ns: u64,
@@ -395,6 +437,7 @@ impl<O: Outlet> Stream<O> {
         if !self.let_go(id, engine, batch, now_ns) {
             return false;
         }
+        let step = self.in_step.as_ref().and_then(|in_step| steps.get(&in_step.step));
         let mut start = 0;
         'chain: for chunk in &self.chain {
             let bytes = chunk.len() as u64;
@@ -402,12 +445,15 @@ impl<O: Outlet> Stream<O> {
                 // The cast fits: less than the length of a chunk.
                 let rest = tail(chunk, (self.offered_bytes - start) as usize);
                 let offset = self.done_bytes + self.offered_bytes;
-                let offer = Offer {
-                    chunk: &rest,
-                    position: self.first_position + offset,
-                    due_ns: engine.due_ns(self.delivery, offset).unwrap_or(u64::MAX),
+                let taken = match (&mut self.in_step, step) {
+                    (Some(in_step), Some(step)) => in_step.offer(step, &rest, offset, &mut self.outlet),
+                    _ => {
+                        let position = self.first_position + offset;
+                        let due_ns = engine.due_ns(self.delivery, offset).unwrap_or(u64::MAX);
+                        self.outlet.offer(&Offer { chunk: &rest, position, due_ns })
+                    }
                 };
-                let taken = self.outlet.offer(&offer).min(rest.len() as u64);
+                let taken = taken.min(rest.len() as u64);
                 if taken == 0 {
                     break 'chain;
                 }
@@ -446,5 +492,13 @@ fn tail(chunk: &Chunk, skip: usize) -> Chunk {
     match chunk {
         Chunk::Lease(lease) => Chunk::Lease(lease.slice(skip..lease.len())),
         Chunk::Bytes(bytes, range) => Chunk::Bytes(Arc::clone(bytes), range.start + skip..range.end),
+    }
+}
+
+/// The first bytes of a chunk.
+fn front(chunk: &Chunk, bytes: usize) -> Chunk {
+    match chunk {
+        Chunk::Lease(lease) => Chunk::Lease(lease.slice(0..bytes)),
+        Chunk::Bytes(shared, range) => Chunk::Bytes(Arc::clone(shared), range.start..range.start + bytes),
     }
 }

@@ -34,6 +34,10 @@ pub struct Message {
     pub position: u64,
     /// Its deadline on `CLOCK_MONOTONIC`; `u64::MAX` if it has none.
     pub due_ns: u64,
+    /// The media time of its first byte, in a stream in step; else 0.
+    pub shown_ns: u64,
+    /// By how much the clock of its stream had been moved when it was written.
+    moved_ns: u64,
     epoch: u64,
 }
 
@@ -93,6 +97,8 @@ impl<P: Words, C: Words> Consumer<P, C> {
             in_producer: bytes & IN_PRODUCER != 0,
             position: self.theirs.load(slot + slot_word::POSITION),
             due_ns: self.theirs.load(slot + slot_word::DUE_NS),
+            shown_ns: self.theirs.load(slot + slot_word::SHOWN_NS),
+            moved_ns: self.theirs.load(slot + slot_word::MOVED_NS),
             epoch: self.theirs.load(slot + slot_word::EPOCH),
         };
         self.taken += 1;
@@ -104,6 +110,19 @@ impl<P: Words, C: Words> Consumer<P, C> {
     pub fn is_valid(&self, message: &Message) -> bool {
         self.theirs.fence_acquire();
         self.theirs.load(producer_word::EPOCH) == message.epoch
+    }
+
+    /// When a message is due by the clock of its stream as it is now: later than
+    /// [`Message::due_ns`] by as much as the clock was moved since. `u64::MAX` if it has no
+    /// deadline.
+    pub fn due_ns(&self, message: &Message) -> u64 {
+        let moved_ns = self.moved_ns().saturating_sub(message.moved_ns);
+        message.due_ns.saturating_add(moved_ns)
+    }
+
+    /// By how much the clock of its stream was moved so far.
+    pub fn moved_ns(&self) -> u64 {
+        self.theirs.load(producer_word::MOVED_NS)
     }
 
     /// Messages that were taken and not given back.

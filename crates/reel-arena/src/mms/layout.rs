@@ -25,6 +25,8 @@ pub mod producer_word {
     pub const EPOCH: usize = 34;
     /// 0 while messages come, else an [`super::Ending`].
     pub const ENDED: usize = 35;
+    /// By how much the clock of a stream in step was moved so far, in nanoseconds; only grows.
+    pub const MOVED_NS: usize = 36;
 }
 
 /// Words of the consumer's memory, by index.
@@ -51,6 +53,10 @@ pub mod slot_word {
     pub const DUE_NS: usize = 4;
     /// The epoch in which it was written.
     pub const EPOCH: usize = 5;
+    /// Of a stream in step, the media time of its first byte, in nanoseconds; else 0.
+    pub const SHOWN_NS: usize = 6;
+    /// Of a stream in step, [`super::producer_word::MOVED_NS`] when it was written; else 0.
+    pub const MOVED_NS: usize = 7;
 }
 
 /// Flag of a descriptor: the message lies in the producer's memory, not in the arena.

@@ -15,6 +15,8 @@ pub struct Producer<P, C> {
     /// The consumer's last ticket that was answered.
     answered_ticket: u64,
     ended: Option<Ending>,
+    /// By how much its clock was moved.
+    moved_ns: u64,
 }
 
 /// A message to be written.
@@ -65,6 +67,7 @@ impl<P: Words, C: Words> Producer<P, C> {
             ticket: 0,
             answered_ticket: 0,
             ended: None,
+            moved_ns: 0,
         }
     }
 
@@ -128,6 +131,25 @@ impl<P: Words, C: Words> Producer<P, C> {
         self.own.fence_release();
         self.own.store(producer_word::WRITTEN, self.written);
         true
+    }
+
+    /// The same for a message of a stream in step, whose first byte has this media time.
+    pub fn post_in_step(&mut self, post: &Post, shown_ns: u64) -> bool {
+        if self.free() == 0 || self.ended.is_some() {
+            return false;
+        }
+        let slot = self.layout.slot(self.written);
+        self.own.store(slot + slot_word::SHOWN_NS, shown_ns);
+        self.own.store(slot + slot_word::MOVED_NS, self.moved_ns);
+        self.post(post)
+    }
+
+    /// The clock of a stream in step was moved: all that was written is due so much later. A
+    /// message that is written after this has the sum in its descriptor, so a consumer that sees
+    /// the message sees at least that sum here.
+    pub fn move_clock(&mut self, by_ns: u64) {
+        self.moved_ns = self.moved_ns.saturating_add(by_ns);
+        self.own.store(producer_word::MOVED_NS, self.moved_ns);
     }
 
     /// Whether the consumer waits for what was written, and was not woken yet.

@@ -262,6 +262,27 @@ fn memory_without_a_stream_is_refused() {
     assert!(!broken(60, 1), "a word that means nothing");
 }
 
+/// A clock that is moved moves what was written before, and what is written later says so.
+#[test]
+fn a_clock_that_is_moved_moves_all_messages() {
+    let (mut producer, mut consumer) = stream(8);
+    let write = |producer: &mut Producer<_, _>, number| producer.post_in_step(&post(number), 100 + number);
+    assert!(write(&mut producer, 0));
+    producer.move_clock(7);
+    assert!(write(&mut producer, 1));
+    let taken: Vec<_> = std::iter::from_fn(|| consumer.take()).collect();
+    assert_eq!(taken.iter().map(|message| message.shown_ns).collect::<Vec<_>>(), [100, 101]);
+    assert_eq!(taken.iter().map(|message| consumer.due_ns(message)).collect::<Vec<_>>(), [7, 1]);
+    producer.move_clock(5);
+    assert_eq!(taken.iter().map(|message| consumer.due_ns(message)).collect::<Vec<_>>(), [12, 6]);
+    assert_eq!(consumer.moved_ns(), 12);
+    // One without a deadline stays one.
+    assert!(producer.post_in_step(&Post { due_ns: u64::MAX, ..post(2) }, 0));
+    producer.move_clock(1);
+    let open = consumer.take().unwrap();
+    assert_eq!(consumer.due_ns(&open), u64::MAX);
+}
+
 /// The C header defines the same value for every word.
 #[test]
 fn the_header_defines_the_same() {
@@ -281,6 +302,7 @@ fn the_header_defines_the_same() {
         ("REEL_P_WAITS_BELOW", producer_word::WAITS_BELOW),
         ("REEL_P_EPOCH", producer_word::EPOCH),
         ("REEL_P_ENDED", producer_word::ENDED),
+        ("REEL_P_MOVED_NS", producer_word::MOVED_NS),
         ("REEL_C_READ", consumer_word::READ),
         ("REEL_C_WAITS", consumer_word::WAITS),
         ("REEL_C_WAITS_ABOVE", consumer_word::WAITS_ABOVE),
@@ -290,6 +312,8 @@ fn the_header_defines_the_same() {
         ("REEL_S_POSITION", slot_word::POSITION),
         ("REEL_S_DUE_NS", slot_word::DUE_NS),
         ("REEL_S_EPOCH", slot_word::EPOCH),
+        ("REEL_S_SHOWN_NS", slot_word::SHOWN_NS),
+        ("REEL_S_MOVED_NS", slot_word::MOVED_NS),
     ];
     for (name, word) in words {
         assert_eq!(value(name), word as u64, "{name}");

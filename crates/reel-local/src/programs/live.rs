@@ -35,7 +35,7 @@ impl Programs {
             let text = format!("no program pours a stream {name} now; `reel pour {name}` does");
             Refused(RefusalCode::NoSuchTitle, 0, text)
         })?;
-        self.has_memory(serve)?;
+        self.has_memory(serve, 1)?;
         let outlet = MappedOutlet::of_poured().map_err(|error| {
             Refused(RefusalCode::Unavailable, 1, format!("there is no memory for another stream: {error}"))
         })?;

@@ -1,7 +1,7 @@
 //! How a program's stream begins, or why it is refused.
 
 use super::playing::Playing;
-use super::{Named, PROGRAM_STREAMS_MAX, Programs};
+use super::{Named, PROGRAM_STREAMS_MAX, Programs, StreamId};
 use crate::limits::PROGRAM_MEMORY_SHARE;
 use crate::outlet::MappedOutlet;
 use reel_admit::{Client, OpenRefused};
@@ -25,9 +25,12 @@ pub(super) struct Wanted {
     pub(super) from_bytes: u64,
     pub(super) title: String,
     pub(super) class: String,
+    /// The set that it is to be in step with, by the name of its first stream.
+    pub(super) step: Option<u64>,
 }
 
 /// Why a stream is not opened, and after how many seconds to ask again.
+#[derive(Clone)]
 pub(super) struct Refused(pub(super) RefusalCode, pub(super) u64, pub(super) String);
 
 impl From<Refusal> for Refused {
@@ -59,19 +62,10 @@ impl From<Refusal> for Refused {
 impl Programs {
     /// Has a title opened on another thread. [`Programs::begin_opened`] continues.
     pub(super) fn open(&mut self, serve: &mut Serve<'_>, wanted: Wanted) {
-        let Some(program) = self.programs.get_mut(wanted.program) else { return };
-        if program.streams.contains_key(&wanted.tag) || program.pours.contains_key(&wanted.tag) {
-            let text = format!("stream {} is open already", wanted.tag);
+        if let Err(refused) = self.reserve_name(wanted.program, wanted.tag) {
             // The name stays with the stream that has it, although that may still be opening.
-            return self.say_refused(wanted.program, wanted.tag, Refused(RefusalCode::BadRequest, 0, text));
+            return self.say_refused(wanted.program, wanted.tag, refused);
         }
-        if program.streams.len() >= PROGRAM_STREAMS_MAX {
-            let text = format!(
-                "this program has {PROGRAM_STREAMS_MAX} streams, the most that a program may have; close some first"
-            );
-            return self.refuse(wanted.program, wanted.tag, Refused(RefusalCode::BadRequest, 0, text));
-        }
-        program.streams.insert(wanted.tag, Named::Opening);
         let (token, tag, title) = (wanted.program, wanted.tag, wanted.title.clone());
         if let Some(name) = title.strip_prefix(LIVE) {
             // Nothing is read for it, so it is open at once.
@@ -87,8 +81,29 @@ impl Programs {
         }
     }
 
+    /// Notes that a stream of this name is being opened.
+    pub(super) fn reserve_name(&mut self, token: u64, tag: u64) -> Result<(), Refused> {
+        let bad = |text| Err(Refused(RefusalCode::BadRequest, 0, text));
+        let Some(program) = self.programs.get_mut(token) else {
+            return bad("the program is gone".to_owned());
+        };
+        if program.streams.contains_key(&tag) || program.pours.contains_key(&tag) {
+            return bad(format!("stream {tag} is open already"));
+        }
+        if program.streams.len() >= PROGRAM_STREAMS_MAX {
+            return bad(format!(
+                "this program has {PROGRAM_STREAMS_MAX} streams, the most that a program may have; close some first"
+            ));
+        }
+        program.streams.insert(tag, Named::Opening);
+        Ok(())
+    }
+
     pub(super) fn begin_opened(&mut self, serve: &mut Serve<'_>, stream: u64, result: OpenResult) {
         let Some(wanted) = self.openings.remove(stream) else { return };
+        if let Some(first) = wanted.step {
+            return self.opened_in_step(serve, &wanted, first, result);
+        }
         let begun = match result {
             Ok(title) => self.begin(serve, &wanted, title),
             Err(refusal) => Err(refusal.into()),
@@ -133,7 +148,7 @@ impl Programs {
                 format!("the file of {} ends after {file_bytes} bytes", wanted.title),
             ));
         }
-        self.has_memory(serve)?;
+        self.has_memory(serve, 1)?;
         let outlet = MappedOutlet::new().map_err(|error| {
             Refused(RefusalCode::Unavailable, 1, format!("there is no memory for another stream: {error}"))
         })?;
@@ -168,8 +183,17 @@ impl Programs {
         playing: Playing,
     ) {
         let set = self.streams.open(serve.engine, [opening], serve.now_ns());
-        // One opening gives one stream.
-        if let Some(id) = set.first() {
+        self.started(serve, &set, [playing]);
+    }
+
+    /// Streams were opened, one for each of those that play.
+    pub(super) fn started(
+        &mut self,
+        serve: &mut Serve<'_>,
+        set: &[StreamId],
+        all: impl IntoIterator<Item = Playing>,
+    ) {
+        for (id, playing) in set.iter().zip(all) {
             if let Some(program) = self.programs.get_mut(playing.program()) {
                 program.streams.insert(playing.tag(), Named::Open(*id));
             }
@@ -177,18 +201,18 @@ impl Programs {
                 self.streams.stay_open(*id, serve.engine);
             }
             self.playing.insert(*id, playing);
+            self.shared.counters.opened.fetch_add(1, Ordering::Relaxed);
         }
-        self.shared.counters.opened.fetch_add(1, Ordering::Relaxed);
         self.count();
         self.watch(serve);
-        self.pump(serve, &set);
+        self.pump(serve, set);
     }
 
-    /// Whether there is memory for another stream's window in the share of programs.
-    pub(super) fn has_memory(&self, serve: &Serve<'_>) -> Result<(), Refused> {
+    /// Whether there is memory for the windows of so many more streams in the share of programs.
+    pub(super) fn has_memory(&self, serve: &Serve<'_>, more: usize) -> Result<(), Refused> {
         let buffers = serve.engine.units().budget().total();
         let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
-        if self.playing.len() < most {
+        if self.playing.len() + more <= most {
             return Ok(());
         }
         let text = format!(
@@ -257,7 +281,7 @@ impl Programs {
     }
 
     /// Refuses the stream that a name was reserved for.
-    fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
+    pub(super) fn refuse(&mut self, program: u64, tag: u64, refused: Refused) {
         if let Some(program) = self.programs.get_mut(program)
             && matches!(program.streams.get(&tag), Some(Named::Opening | Named::Unwanted))
         {
@@ -266,7 +290,7 @@ impl Programs {
         self.say_refused(program, tag, refused);
     }
 
-    fn say_refused(&mut self, program: u64, tag: u64, refused: Refused) {
+    pub(super) fn say_refused(&mut self, program: u64, tag: u64, refused: Refused) {
         self.shared.counters.refused.fetch_add(1, Ordering::Relaxed);
         let Some(program) = self.programs.get_mut(program) else { return };
         let Refused(code, retry_after_s, text) = refused;

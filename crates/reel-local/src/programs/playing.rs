@@ -3,12 +3,13 @@
 use reel_admit::Session;
 use reel_play::PlayableTitle;
 use reel_serve::{OpenedSession, Viewing};
+use std::sync::Arc;
 
-/// A stream that is open. Its session ends with it.
+/// A stream that is open. Its session ends with it, or with the last one of its set.
 pub(super) struct Playing {
     program: u64,
     tag: u64,
-    pub(super) session: OpenedSession,
+    pub(super) session: Arc<OpenedSession>,
     /// Set while a poured stream is read of which more may come.
     pub(super) live: Option<Viewing>,
     /// When the program last gave a message back, or had no message to give back.
@@ -16,7 +17,12 @@ pub(super) struct Playing {
 }
 
 impl Playing {
-    pub(super) fn new((program, tag): (u64, u64), session: OpenedSession, now_ns: u64) -> Self {
+    pub(super) fn new(
+        (program, tag): (u64, u64),
+        session: impl Into<Arc<OpenedSession>>,
+        now_ns: u64,
+    ) -> Self {
+        let session = session.into();
         Self { program, tag, session, live: None, free_since_ns: now_ns }
     }
 

@@ -57,6 +57,7 @@ impl Server {
                         Request::Bell
                         | Request::Change { .. }
                         | Request::Resize { .. }
+                        | Request::OpenInStep(_)
                         | Request::Pour(_) => continue,
                     },
                 }

@@ -1,36 +1,18 @@
 //! Streams in sets: which bytes come out, what is held, and what is left when they end.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
-use reel_admit::{Choices, Sessions, SessionsConfig};
+use crate::core::{Core, NoTitle};
 use reel_arena::mms::Ending;
-use reel_cache::{Arrival, Body, Part, Units};
-use reel_fixture::{ArrivalSender, STRIPE_BYTES, VolumeFixture};
-use reel_play::{DeliveryPolicy, Engine, Event, Form, PlainFile, PlayCounters, Playable, Segment};
-use reel_qos::{Class, ClassTable, ClientShare};
+use reel_cache::{Body, Part};
+use reel_fixture::{STRIPE_BYTES, VolumeFixture};
+use reel_play::{DeliveryPolicy, Event};
+use reel_qos::Class;
 use reel_ring::Chunk;
-use reel_serve::streams::{Offer, Opening, Outlet, Settled, StreamId, Streams};
+use reel_serve::streams::{Offer, Opening, Outlet, Settled, StreamId};
 use reel_testkit::Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-
-/// What a session would play. These streams have no session.
-struct NoTitle;
-
-impl Playable for NoTitle {
-    fn choices(&self, _: Form) -> Option<Choices> {
-        None
-    }
-
-    fn segment(&self, _: usize, _: usize) -> Option<Segment> {
-        None
-    }
-
-    fn file(&self) -> Option<&PlainFile> {
-        None
-    }
-}
 
 /// A reader that takes pieces, keeps them for a while, and compares them only then.
 struct Slow {
@@ -87,28 +69,7 @@ impl Outlet for Slow {
     }
 }
 
-struct Core {
-    engine: Engine<NoTitle>,
-    arrivals: Receiver<Arrival>,
-    streams: Streams<Slow>,
-}
-
-impl Core {
-    fn new(units: &Units) -> Core {
-        let (sender, arrivals) = channel();
-        let config = SessionsConfig {
-            sessions_max: 1,
-            idle_max_ns: u64::MAX,
-            capacities: None,
-            classes: ClassTable::default(),
-            start_wait_s: 0,
-            client_share: ClientShare::ALL,
-        };
-        let (sessions, counters) = (Arc::new(Sessions::new(config)), Arc::new(PlayCounters::new(&[])));
-        let engine = Engine::new(units.clone(), Arc::new(ArrivalSender(sender)), sessions, counters);
-        Core { engine, arrivals, streams: Streams::default() }
-    }
-
+impl Core<Slow> {
     fn open(&mut self, openings: impl IntoIterator<Item = Opening<NoTitle, Slow>>) -> Vec<StreamId> {
         self.streams.open(&mut self.engine, openings, 0)
     }

@@ -10,6 +10,7 @@ mod beginning;
 mod boxes;
 mod error;
 mod fragment;
+mod heads;
 mod init;
 mod lane;
 mod moov;
@@ -24,6 +25,7 @@ mod tables;
 mod text;
 
 pub use error::PackError;
+pub use heads::{HeadSample, samples_of_head};
 pub use packager::{CutPolicy, Packaged, Packager, Piece};
 pub use tables::TableRange;
 

@@ -196,7 +196,7 @@ impl TrackIndex {
     }
 
     /// The number of the init segment that a fragment (from 0) needs.
-    pub(crate) fn init_of(&self, fragment: usize) -> usize {
+    pub fn init_of(&self, fragment: usize) -> usize {
         1 + self.changes.partition_point(|change| change.fragment as usize <= fragment)
     }
 

@@ -206,6 +206,22 @@ impl<T: Playable> Delivery<T> {
         self.session.clone().filter(|_| self.start_ns > now_ns)
     }
 
+    /// A stream of a set: it continues in this class, and its bytes are due then.
+    pub(super) fn set_step(&mut self, class: Class, due: Due) {
+        self.class = class;
+        if let Some(session) = self.session.as_ref().filter(|_| class != Class::APERIODIC)
+            && !self.reader.is_promised()
+        {
+            self.reader.promise(session.memory());
+        }
+        self.reader.set_terms(class, due);
+    }
+
+    /// The session that it belongs to, to keep.
+    pub(super) fn session_shared(&self) -> Option<Arc<Session<T>>> {
+        self.session.clone()
+    }
+
     /// The session that it belongs to.
     pub(super) fn session(&self) -> Option<&Session<T>> {
         self.session.as_deref()

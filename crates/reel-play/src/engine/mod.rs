@@ -13,6 +13,7 @@ mod delivery;
 mod memory;
 mod network;
 mod pacing;
+mod step;
 
 use crate::counters::PlayCounters;
 use crate::late::LateViewer;

@@ -108,6 +108,43 @@ fn the_c_example_reads_a_set_of_titles() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no title nothing"));
 }
 
+/// Pictures and sound are read in step by the program in C: together they are the film.
+#[test]
+fn the_c_example_plays_pictures_and_sound_in_step() {
+    let Some(compiler) = compiler() else { return println!("skipped: no C compiler") };
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, socket) = server(dir.path());
+    let program = compiled(compiler, "in_step", dir.path());
+    let film = FILMS.iter().take(3).find(|film| film.video && film.audio == 1).expect("one with both");
+    let [pictures, sound, both] = ["pictures.mp4", "sound.mp4", "both.mkv"].map(|name| dir.path().join(name));
+    let stream = |track: &str, path: &Path| format!("{}#{track}={}", film.id(), path.display());
+    let streams = [stream("video", &pictures), stream("audio", &sound)];
+    let said = run(Command::new(&program).arg(&socket).arg("0").args(&streams));
+    assert!(said.starts_with("at most "), "{said}");
+    let merged = Command::new("ffmpeg")
+        .args(["-nostdin", "-loglevel", "error", "-i"])
+        .arg(&pictures)
+        .arg("-i")
+        .arg(&sound)
+        .args(["-map", "0", "-map", "1", "-c", "copy"])
+        .arg(&both)
+        .status();
+    assert!(merged.unwrap().success());
+    let (source, both) = (film.path(), both.to_str().unwrap());
+    assert_same(source.to_str().unwrap(), both, Bounds::FRAGMENTS, film.file);
+    for (wrong, why) in [
+        (stream("voice", &sound), "names no track"),
+        (stream("text", &sound), "has no such track"),
+        (format!("nothing={}", sound.display()), "there is no title nothing"),
+    ] {
+        let refused = outcome(Command::new(&program).arg(&socket).args(["0", &streams[0], &wrong]));
+        assert!(!refused.status.success());
+        assert!(String::from_utf8_lossy(&refused.stderr).contains(why), "{wrong}");
+    }
+    let late = outcome(Command::new(&program).arg(&socket).arg("100000").args(&streams));
+    assert!(String::from_utf8_lossy(&late.stderr).contains("ends before that time"));
+}
+
 /// A film is read by one program in C and poured by another one; a player gets every byte.
 #[test]
 fn the_c_example_pours_what_another_one_reads() {

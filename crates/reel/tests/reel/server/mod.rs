@@ -6,6 +6,7 @@ mod dashboard;
 mod dav;
 mod endings;
 mod files;
+mod in_step;
 mod joins;
 mod keys;
 mod limits;
