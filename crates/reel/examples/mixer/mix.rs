@@ -87,10 +87,15 @@ fn live(name: &str) -> Wanted {
     Wanted { title: format!("live/{name}"), ..Wanted::default() }
 }
 
+/// The media type of one channel of linear sound: players know its rate from that alone.
+pub(crate) fn sound_type(samples_per_s: u64) -> String {
+    format!("audio/L16;rate={samples_per_s};channels=1")
+}
+
 fn poured(mix: &Mix, output: &Output) -> PourWanted {
     PourWanted {
         name: output.name.clone(),
-        content_type: "audio/L16".to_owned(),
+        content_type: sound_type(mix.samples_per_s),
         bytes_per_s: 2 * mix.samples_per_s,
         workahead_bytes: 2 * (mix.frame_samples + mix.ahead_samples) as u64,
         delay_ns: mix.delay_ns,

@@ -25,7 +25,8 @@ pub(super) fn run(arguments: &PourArguments, quiet: bool) -> Result<Exit, Failur
     let bytes_per_s = wanted.bytes_per_s;
     let stream = client.pour(wanted).map_err(|error| failure_of(&error))?;
     announce(arguments, quiet);
-    let packet_bytes = if arguments.content_type == "video/mp2t" { PACKET_BYTES } else { 1 };
+    let is_transport = arguments.content_type.split(';').next() == Some("video/mp2t");
+    let packet_bytes = if is_transport { PACKET_BYTES } else { 1 };
     let copied = copy(&mut client, stream, (bytes_per_s, packet_bytes));
     let poured_bytes = client.poured_bytes(stream);
     copied?;

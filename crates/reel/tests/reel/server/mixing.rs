@@ -106,3 +106,32 @@ fn an_input_that_does_not_come_is_silent() {
     let (_, got) = listener.join().expect("read");
     assert!(got == bytes, "{} of {} bytes", got.len(), bytes.len());
 }
+
+/// Linear sound says of itself only by its media type how fast it is.
+#[test]
+fn an_ordinary_player_knows_the_rate_of_what_a_mixer_pours() {
+    let rig = Rig::new(|_| {});
+    let mut client = Client::connect(&rig.socket()).expect("connected");
+    let sound =
+        PourWanted { content_type: mix::sound_type(44_100), bytes_per_s: 2_000_000, ..wanted("mix-1") };
+    let stream = client.pour(sound).expect("poured");
+    let url = format!("http://{}/live/mix-1", rig.address());
+    let probe = std::process::Command::new("ffprobe")
+        .args([
+            "-v",
+            "error",
+            "-show_entries",
+            "stream=codec_name,sample_rate,channels",
+            "-of",
+            "csv=p=0",
+            &url,
+        ])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("ffprobe is installed");
+    rig.await_metric("reel_pour_viewers", |viewers| viewers == 1.0);
+    client.put(stream, &[1; 400_000]).expect("put");
+    client.end_pour(stream).expect("ended");
+    let output = probe.wait_with_output().expect("ended");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "pcm_s16be,44100,1");
+}
