@@ -1,5 +1,5 @@
 /* Streams for programs: titles of a Reel server on this machine, read where they lie in its memory; and streams that a program pours into it
- * (reel_pour, at the end of this file).
+ * (reel_pour), also those that a command has opened for it (reel_inherit_tap, reel_inherit_pour), both at the end of this file.
  *
  *   struct reel_client *client = reel_connect("reel.sock");
  *   struct reel_wanted wanted = { .title = "my-film" };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use gain::Gain;
 use reel_arena::mms::Ending;
-use reel_client::{Client, ClientError, OpenedStream, PourWanted, Reply, say};
+use reel_client::{Client, ClientError, OpenedStream, PourRequest, PourWanted, Reply, Request, say};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -72,7 +72,7 @@ fn await_nothing(server: &Running) {
 /// A player of a poured stream, once it is there.
 fn player(server: &Running, name: &str) -> Child {
     let url = format!("http://{}/live/{name}", server.address());
-    let arguments = ["--silent", "--show-error", "--fail", "--max-time", "100", &url];
+    let arguments = ["--silent", "--show-error", "--fail", "--max-time", "600", &url];
     let player = Command::new("curl").args(arguments).stdout(Stdio::piped()).spawn().expect("curl");
     await_metric(server, "reel_pour_viewers 1");
     player
@@ -102,9 +102,8 @@ fn what_a_mapped_filter_pours_is_what_it_has_read() {
     await_metric(&server, "reel_pours 1");
     let player = player(&server, "again");
     fs::write(dir.path("go"), "\n").unwrap();
-    let pid = filter.id();
     let filter = filter.wait_with_output().unwrap();
-    assert!(filter.status.success(), "{pid}: {}", said(&filter));
+    assert!(filter.status.success(), "{}", said(&filter));
     assert!(said(&filter).contains("others play it at /live/again of the server"), "{}", said(&filter));
     assert!(said(&filter).contains(&format!("1 titles, {} bytes", title.len())), "{}", said(&filter));
     let played = player.wait_with_output().unwrap();
@@ -113,9 +112,9 @@ fn what_a_mapped_filter_pours_is_what_it_has_read() {
     await_nothing(&server);
 }
 
-/// One end is mapped, and the other one is a pipe; and several titles are one set.
+/// Several titles are one set on one connection, and standard output stays what it was.
 #[test]
-fn a_mapped_end_goes_with_a_pipe_and_a_set_of_titles() {
+fn a_filter_inherits_a_set_of_titles() {
     let dir = TestDir::with_volume();
     dir.reel(&["ingest", "volume", longer().to_str().unwrap()]).done();
     let server = serving(&dir);
@@ -338,12 +337,10 @@ fn a_filter_that_inherits_something_else_says_so() {
     let none = "standard input is no stream of `reel tap --mapped`";
     fails(Stdio::null(), none);
     fails(Stdio::piped(), none);
-    let pair = |kind| socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
     let (_other, stream) = pair(SocketType::STREAM);
     fails(stream.into(), none);
     let (_open, empty) = pair(SocketType::SEQPACKET);
     fails(empty.into(), none);
-    let null = || OwnedFd::from(fs::File::open("/dev/null").unwrap());
     let opened = OpenedStream {
         tag: u64::MAX,
         file_bytes: 1,
@@ -358,11 +355,54 @@ fn a_filter_that_inherits_something_else_says_so() {
         (&opened, 3, "no valid stream"),
         (&opened, 4, "the server's memory cannot be used"),
     ] {
-        let (own, inherited) = pair(SocketType::SEQPACKET);
-        let files: Vec<_> = (0..descriptors).map(|_| null()).collect();
-        let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-        assert!(say(&own, message, &files).unwrap());
-        drop(own);
-        fails(inherited.into(), text);
+        fails(forged(message, descriptors).into(), text);
     }
+}
+
+/// The same of standard output, when standard input is a right one.
+#[test]
+fn a_filter_that_inherits_a_forged_pour_says_so() {
+    let dir = TestDir::with_volume();
+    let server = serving(&dir);
+    meter(&dir);
+    let request = |workahead_bytes| {
+        let request = PourRequest {
+            tag: u64::MAX,
+            name: "studio".to_owned(),
+            content_type: "audio/L16".to_owned(),
+            bytes_per_s: 1_000_000,
+            workahead_bytes,
+            delay_ns: 1,
+            producer_bytes: workahead_bytes,
+        };
+        Request::Pour(request).encode().unwrap()
+    };
+    for (message, descriptors, text) in [
+        (b"garbage".to_vec(), 3, "no valid stream"),
+        (request(1 << 20)[..70].to_vec(), 3, "no valid stream"),
+        (request(1 << 20), 2, "no valid stream"),
+        (request(8), 3, "no valid stream"),
+        (request(u64::MAX), 3, "no valid stream"),
+        (request(1 << 20), 3, "the memory of the stream cannot be used"),
+    ] {
+        let mut filter = dir.command(&["tap", "--mapped", "short", "--", "./meter"]);
+        let filter = filter.stdout(forged(&message, descriptors)).stderr(Stdio::piped()).spawn().unwrap();
+        let ended = filter.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{text}: {}", said(&ended));
+        assert!(said(&ended).contains(text) && said(&ended).lines().count() == 1, "{}", said(&ended));
+    }
+    await_nothing(&server);
+}
+
+fn pair(kind: SocketType) -> (OwnedFd, OwnedFd) {
+    socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// An inherited socket with this message in it, and so many descriptors that are no memory.
+fn forged(message: &[u8], descriptors: usize) -> OwnedFd {
+    let (own, inherited) = pair(SocketType::SEQPACKET);
+    let files: Vec<_> = (0..descriptors).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+    let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+    assert!(say(&own, message, &files).unwrap());
+    inherited
 }
