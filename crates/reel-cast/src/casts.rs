@@ -95,8 +95,8 @@ impl Casts {
         }))
     }
 
-    /// What else of the server sends datagrams: `sent_to` finds an address of those in question that
-    /// is in use. Said once.
+    /// What else of the server sends datagrams: `sent_to` finds an address of those in question
+    /// that is in use. Said once.
     pub fn beside(
         &self,
         sent_to: impl Fn(&dyn Fn(SocketAddr) -> bool) -> Option<SocketAddr> + Send + Sync + 'static,

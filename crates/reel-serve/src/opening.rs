@@ -192,8 +192,8 @@ impl Opener {
     }
 
     /// Opens a session of a client on a stream of this rate that a program pours. It begins now: a
-    /// stream waits for no viewer. What is reserved is released some seconds after its last response
-    /// has ended. A refusal is counted.
+    /// stream waits for no viewer. What is reserved is released some seconds after its last
+    /// response has ended. A refusal is counted.
     ///
     /// # Errors
     /// [`Refusal::Session`].
