@@ -104,6 +104,8 @@ struct Joined {
     look_at: Option<Instant>,
     /// When the server last said how far it is.
     heard: Instant,
+    /// The class that the server is asked to change it to.
+    changes_to: Option<Arc<str>>,
 }
 
 /// A read of `data` that is not answered.
@@ -285,28 +287,29 @@ impl Stream {
         Ok(())
     }
 
-    /// Sets the class, of which there is one. While the stream plays, the server is to admit its
-    /// session in that class first. The caller asks, and says [`Stream::changed`]. Until then, and
+    /// Sets the class, of which there is one. While the stream plays or is joined, the server is to
+    /// admit its session in that class first. The caller asks, and says [`Stream::changed`]. Until then, and
     /// if it refuses, nothing changes.
     ///
     /// # Errors
     /// It is being started, or changed already.
     pub fn set_class(&mut self, class: Arc<str>) -> Result<Option<ClassChange>, Problem> {
         match &mut self.state {
-            State::Playing(playing) if class != self.class => {
-                if playing.changes_to.is_some() {
+            State::Playing(Playing { session, changes_to, .. })
+            | State::Joined(Joined { session, changes_to, .. })
+                if class != self.class =>
+            {
+                if changes_to.is_some() {
                     return Err(Problem::busy("the class is being changed"));
                 }
-                playing.changes_to = Some(class.clone());
-                return Ok(Some(ClassChange { session: Arc::clone(&playing.session), class }));
+                *changes_to = Some(class.clone());
+                return Ok(Some(ClassChange { session: Arc::clone(session), class }));
             }
-            State::Starting | State::Joined(_) => {
-                return Err(Problem::busy(format!("the stream is {}", self.word())));
-            }
+            State::Starting => return Err(Problem::busy("the stream is being started")),
             State::Poured(_) if class != self.class => {
                 return Err(Problem::busy("a poured stream plays in its class to its end; `pause` it first"));
             }
-            State::Playing(_) | State::Poured(_) => {}
+            State::Playing(_) | State::Joined(_) | State::Poured(_) => {}
             _ => self.class = class,
         }
         Ok(None)
@@ -391,7 +394,7 @@ impl Stream {
     /// # Errors
     /// The session was left meanwhile, so its class is that of no stream.
     pub fn changed(&mut self, change: &ClassChange) -> Result<(), Problem> {
-        self.changing(change)?.changes_to = None;
+        *self.changing(change)? = None;
         self.class = Arc::clone(&change.class);
         self.refusal.clear();
         Ok(())
@@ -399,16 +402,21 @@ impl Stream {
 
     /// The server has not. Its answer is given if it has refused that.
     pub fn not_changed(&mut self, change: &ClassChange, refusal: Option<&str>) {
-        if let Ok(playing) = self.changing(change) {
-            playing.changes_to = None;
+        if let Ok(changes_to) = self.changing(change) {
+            *changes_to = None;
             self.refusal = refusal.unwrap_or_default().to_owned();
         }
     }
 
-    fn changing(&mut self, change: &ClassChange) -> Result<&mut Playing, Problem> {
+    fn changing(&mut self, change: &ClassChange) -> Result<&mut Option<Arc<str>>, Problem> {
         let word = self.word();
         match &mut self.state {
-            State::Playing(playing) if playing.session == change.session => Ok(playing),
+            State::Playing(Playing { session, changes_to, .. })
+            | State::Joined(Joined { session, changes_to, .. })
+                if *session == change.session =>
+            {
+                Ok(changes_to)
+            }
             _ => Err(Problem::busy(format!("the stream is {word} meanwhile"))),
         }
     }
@@ -560,7 +568,8 @@ impl Stream {
         // A piece that is under way is not needed.
         self.asked += 1;
         let look_at = Some(now + LOOK_EVERY);
-        self.state = State::Joined(Joined { session: Arc::clone(&session), look_at, heard: now });
+        let joined = Joined { session: Arc::clone(&session), look_at, heard: now, changes_to: None };
+        self.state = State::Joined(joined);
         Ok(Joining { session, to: Arc::clone(to), from_byte: Some(from_byte), branch, replaces })
     }
 

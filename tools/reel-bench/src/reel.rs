@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) memory_bytes: Option<u64>,
     /// Where NFS listens, if it does.
     pub(crate) nfs: Option<SocketAddr>,
+    /// Where sessions may be played into files, if they may.
+    pub(crate) join_directory: Option<PathBuf>,
     /// Where programs of this machine connect, if they do.
     pub(crate) programs_socket: Option<PathBuf>,
     /// The network's rate that admission counts with; clients of this machine are then behind it,
@@ -75,6 +77,9 @@ impl Settings {
         }
         if let Some(nfs) = self.nfs {
             text.push_str(&format!("[nfs]\nlisten = \"{nfs}\"\n"));
+        }
+        if let Some(directory) = &self.join_directory {
+            text.push_str(&format!("[join]\ndirectory = {:?}\n", directory.display().to_string()));
         }
         if !self.classes.is_empty() {
             text.push_str("[classes]\n");

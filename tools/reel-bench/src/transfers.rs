@@ -1,6 +1,7 @@
 //! `transfers`: parallel downloads on disks with moving heads, beside a read/write loop and rivals
 //! (dsplice, note 2).
 
+mod program;
 mod receiver;
 
 use crate::disk_set::{DiskSet, Kind, modelled};
@@ -52,6 +53,8 @@ pub(crate) enum Part {
     Viewers,
     /// Downloads from a read/write loop.
     Loop,
+    /// A program beside downloads and joins.
+    Program,
     /// Downloads from the rivals.
     #[value(alias = "nginx")]
     Rivals,
@@ -131,6 +134,9 @@ fn measure(arguments: &CommonOptions, set: &Set, report: &mut Report) -> Result<
             Films::make(&disk_set.dir().join("films"), (&viewed, set.viewers), (&taken, films_taken))?;
         Ok((disk_set, films))
     };
+    if set.wants(Part::Program) && kind == Kind::Modelled {
+        program::measure(arguments, set, report)?;
+    }
     if set.wants(Part::Reel) || set.wants(Part::Viewers) {
         let (disk_set, films) = make()?;
         measure_reel(set, &Testbed::reel(&set.reel, disk_set, &films)?, &films, report)?;

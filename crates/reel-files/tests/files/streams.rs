@@ -475,11 +475,21 @@ fn a_joined_stream_follows_its_outlets_and_ends_with_them() {
         playing.stream.start().map(drop),
         playing.stream.pause(),
         playing.stream.seek(0, playing.now),
-        playing.stream.set_class("aperiodic".into()).map(drop),
         playing.stream.start_to_join("file:a").map(drop),
     ];
     assert!(busy.iter().all(|result| result.as_ref().is_err_and(|problem| problem.errno == Errno::BUSY)));
     assert_eq!(playing.stream.unused_since(), None, "it is used while the server plays it");
+    // Its class may be changed, once at a time.
+    let change = playing.stream.set_class("aperiodic".into()).unwrap().unwrap();
+    assert_eq!(*change.session, *first.session);
+    let again = playing.stream.set_class("interactive".into());
+    assert!(again.is_err_and(|problem| problem.errno == Errno::BUSY));
+    playing.stream.not_changed(&change, Some("no"));
+    assert_eq!(playing.stream.value(StreamFile::Class), "periodic");
+    let change = playing.stream.set_class("aperiodic".into()).unwrap().unwrap();
+    playing.stream.changed(&change).unwrap();
+    assert_eq!(playing.stream.value(StreamFile::Class), "aperiodic");
+    assert_eq!(playing.stream.set_class("aperiodic".into()).unwrap(), None, "it has it");
 
     let at = playing.now + LOOK_EVERY;
     assert_eq!(playing.stream.look(playing.now), Some(Look::At(at)));
