@@ -67,7 +67,7 @@ pub(super) fn measure(arguments: &CommonOptions, set: &Set, report: &mut Report)
         SETTLES.as_secs()
     ));
     for kind in [Kind::Modelled, SOLID] {
-        let mib_per_s = if kind == Kind::Modelled { 160 } else { 320 };
+        let mib_per_s = if kind == Kind::Modelled { 64 } else { 128 };
         on(arguments, set, (kind, mib_per_s), report)?;
         claim(kind, report);
     }
