@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 
 /// Answers the kernel. What needs the server is answered by another thread.
 ///
-/// Only files of streams can be written.
+/// Only files of streams and shares of classes can be written.
 pub(crate) struct FileSystem<S> {
     shown: Arc<Shown<S>>,
     asking: Asking,
@@ -179,6 +179,19 @@ impl<S: Server + Media> Shown<S> {
         }
     }
 
+    /// Writes to a file that is open.
+    fn write(&self, file: &Node, written: &[u8], turn: Turn) -> Result<(), Errno> {
+        let done = match file {
+            Node::OfStream(number, file) => self.streaming.write((*number, *file), written, &self.tree, turn),
+            _ => self.tree.write(file, written, turn.put, turn.until).inspect_err(|problem| {
+                // There is no file that tells why.
+                let file = format!("{}/{}", file.directory().name(), file.name());
+                tracing::warn!(file, "what was written is refused: {problem}");
+            }),
+        };
+        done.map_err(|problem| streaming::errno(&problem))
+    }
+
     /// What was opened is closed.
     fn close(&self, handle: u64) {
         if let Some(Opened::OfStream(number, file, _)) = self.opened.close(handle) {
@@ -221,6 +234,7 @@ impl<S: Server + Media> Shown<S> {
                 let (read, written) = (file.is_read(), file.is_written());
                 (FileType::RegularFile, if read { 0o400 } else { 0 } | if written { 0o200 } else { 0 })
             }
+            Node::Value(.., field) if field.is_written() => (FileType::RegularFile, 0o644),
             _ => (FileType::RegularFile, 0o444),
         };
         let owner = match node {
@@ -307,6 +321,10 @@ impl<S: Server + Media> Filesystem for FileSystem<S> {
                 let is_other = mode.is_some() || uid.is_some() || gid.is_some();
                 if is_other { Err(Errno::EPERM) } else { self.shown.attributes(&node) }
             }
+            Node::Value(.., field) if field.is_written() => match size {
+                Some(_) if mode.is_none() && uid.is_none() && gid.is_none() => self.shown.attributes(&node),
+                _ => Err(Errno::EPERM),
+            },
             Node::Stream(_) | Node::Out(_) | Node::Branch(..) | Node::OfStream(..) => Err(Errno::EPERM),
             _ => Err(Errno::EROFS),
         });
@@ -317,12 +335,14 @@ impl<S: Server + Media> Filesystem for FileSystem<S> {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let file = self.shown.node(number).and_then(|file| may_open(&file, flags.acc_mode()).map(|()| file));
+        let owner = Owner { uid: request.uid(), gid: request.gid() };
+        let is_operator = [0, self.shown.uid].contains(&owner.uid);
+        let may_open = |file: &Node| may_open(file, flags.acc_mode(), is_operator);
+        let file = self.shown.node(number).and_then(|file| may_open(&file).map(|()| file));
         let file = match file {
             Ok(file) => file,
             Err(error) => return reply.error(error),
         };
-        let owner = Owner { uid: request.uid(), gid: request.gid() };
         let needs_server = match &file {
             Node::Clone => false,
             Node::OfStream(_, file) => *file == StreamFile::Data,
@@ -335,7 +355,7 @@ impl<S: Server + Media> Filesystem for FileSystem<S> {
     fn write(
         &self,
         _request: &Request,
-        _number: INodeNo,
+        number: INodeNo,
         handle: FileHandle,
         _offset: u64,
         data: &[u8],
@@ -344,15 +364,13 @@ impl<S: Server + Media> Filesystem for FileSystem<S> {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let Some(Opened::OfStream(number, file, _)) = self.shown.opened.get(handle.0) else {
+        let (node, opened) = (self.shown.node(number), self.shown.opened.get(handle.0));
+        let (Ok(node), Some(Opened::Text(_) | Opened::OfStream(..))) = (node, opened) else {
             return reply.error(Errno::EBADF);
         };
         // What is too long is refused; no more of it is kept meanwhile.
         let (written, bytes) = (data[..data.len().min(WRITTEN_BYTES_MAX + 1)].to_vec(), data.len() as u32);
-        let write = move |shown: &Shown<S>, turn: Turn| {
-            let done = shown.streaming.write((number, file), &written, &shown.tree, turn);
-            done.map_err(|problem| streaming::errno(&problem))
-        };
+        let write = move |shown: &Shown<S>, turn: Turn| shown.write(&node, &written, turn);
         self.answer(true, write, move |_, done| match done {
             Ok(()) => reply.written(bytes),
             Err(error) => reply.error(error),
@@ -509,8 +527,9 @@ fn kept_time(node: &Node) -> Duration {
     }
 }
 
-/// Whether a file can be opened in this way. The kernel compares modes, but not for root.
-fn may_open(file: &Node, mode: OpenAccMode) -> Result<(), Errno> {
+/// Whether a file can be opened in this way, by root or the user who has mounted or by others. The
+/// kernel compares modes, but not for root.
+fn may_open(file: &Node, mode: OpenAccMode, is_operator: bool) -> Result<(), Errno> {
     let reads = mode != OpenAccMode::O_WRONLY;
     let writes = mode != OpenAccMode::O_RDONLY;
     match file {
@@ -518,6 +537,13 @@ fn may_open(file: &Node, mode: OpenAccMode) -> Result<(), Errno> {
             Err(Errno::EACCES)
         }
         Node::OfStream(..) => Ok(()),
+        Node::Value(.., field) if field.is_written() && writes => {
+            if is_operator {
+                Ok(())
+            } else {
+                Err(Errno::EACCES)
+            }
+        }
         _ if writes => Err(Errno::EROFS),
         _ => Ok(()),
     }

@@ -1,9 +1,11 @@
 //! A server that is asked by its HTTP API.
 
+use crate::http_media::refusal;
 use crate::limits::{ANSWER_BYTES_MAX, NAMES_MAX};
+use crate::media::NotOpened;
 use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ureq::http::{Request, Response};
 use ureq::{Agent, AsSendBody, Body};
@@ -113,8 +115,25 @@ impl Server for HttpServer {
             name: class.name.into(),
             kind: class.kind,
             share_permille: class.share_permille,
+            network_permille: class.network_permille,
         };
         Ok(classes.into_iter().take(NAMES_MAX).map(class).collect())
+    }
+
+    fn set_classes(&self, classes: &[ClassFacts], until: Instant) -> Result<(), NotOpened> {
+        let path = "/api/v1/classes";
+        let class = |class: &ClassFacts| Class {
+            name: class.name.to_string(),
+            kind: class.kind.clone(),
+            share_permille: class.share_permille,
+            network_permille: class.network_permille,
+        };
+        let wanted = serde_json::json!(classes.iter().map(class).collect::<Vec<_>>());
+        let response = self.told("PUT", path, &wanted, until)?;
+        match response.status().as_u16() {
+            200 => Ok(()),
+            _ => Err(refusal(path, response)),
+        }
     }
 
     fn more_viewers(&self, until: Instant) -> Result<u64, AskError> {
@@ -162,11 +181,13 @@ struct Price {
     read_mib_us: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 struct Class {
     name: String,
     kind: String,
     share_permille: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_permille: Option<u32>,
 }
 
 #[derive(Deserialize)]

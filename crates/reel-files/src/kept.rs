@@ -2,6 +2,7 @@
 //! file.
 
 use crate::limits::{KEPT_TIME, KEPT_TITLES_MAX, NAMES_MAX};
+use crate::media::NotOpened;
 use crate::merged::is_merged;
 use crate::node::is_name;
 use crate::reach::Reach;
@@ -99,6 +100,26 @@ impl<S: Server> Kept<S> {
             let said = self.heard(now, self.server.classes(until))?;
             Ok(said.into_iter().take(NAMES_MAX).filter(|class| self.can_be_shown(&class.name)).collect())
         })
+    }
+
+    /// All classes as they are now, for a change. Nothing of it is kept, or left out.
+    pub(crate) fn classes_now(&self, now: Instant, until: Instant) -> Result<Vec<ClassFacts>, AskError> {
+        self.heard(now, self.server.classes(until))
+    }
+
+    /// Replaces the classes. Whatever comes of it, the server is asked for them again.
+    pub(crate) fn set_classes(
+        &self,
+        classes: &[ClassFacts],
+        now: Instant,
+        until: Instant,
+    ) -> Result<(), NotOpened> {
+        let said = self.server.set_classes(classes, until);
+        *lock(&self.classes) = None;
+        if let Err(NotOpened::Asked(error)) = &said {
+            self.reach.note(Some(error), now);
+        }
+        said
     }
 
     /// How many more viewers there can be, never kept.

@@ -45,6 +45,7 @@ mod poured;
 mod problem;
 mod reach;
 mod server;
+mod shares;
 mod stream;
 mod stream_table;
 mod streaming;

@@ -179,6 +179,11 @@ impl Field {
             Field::Share => "share",
         }
     }
+
+    /// Whether it can be written, by root and the user who has mounted.
+    pub fn is_written(self) -> bool {
+        self == Field::Share
+    }
 }
 
 impl StreamFile {

@@ -1,5 +1,6 @@
 //! What files show of a server.
 
+use crate::media::NotOpened;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,6 +30,12 @@ pub trait Server: Send + Sync + 'static {
     /// As [`Server::titles`].
     fn classes(&self, until: Instant) -> Result<Vec<ClassFacts>, AskError>;
 
+    /// Replaces the classes of traffic: all of them at once.
+    ///
+    /// # Errors
+    /// The server does not answer, or not as a Reel server, or refuses.
+    fn set_classes(&self, classes: &[ClassFacts], until: Instant) -> Result<(), NotOpened>;
+
     /// How many more viewers would be admitted now, of a stream of a rate that the server was made
     /// for.
     ///
@@ -52,6 +59,10 @@ impl<S: Server> Server for Arc<S> {
 
     fn classes(&self, until: Instant) -> Result<Vec<ClassFacts>, AskError> {
         (**self).classes(until)
+    }
+
+    fn set_classes(&self, classes: &[ClassFacts], until: Instant) -> Result<(), NotOpened> {
+        (**self).set_classes(classes, until)
     }
 
     fn more_viewers(&self, until: Instant) -> Result<u64, AskError> {
@@ -94,6 +105,8 @@ pub struct ClassFacts {
     pub kind: String,
     /// Its share of every disk, in thousandths.
     pub share_permille: u32,
+    /// Its share of the network, in thousandths, if the server says so.
+    pub network_permille: Option<u32>,
 }
 
 /// Why a server gave no answer that can be shown.

@@ -520,7 +520,7 @@ fn of_ask(error: &AskError) -> Problem {
 }
 
 /// Why there is no session, or no piece of it, with the answer of the server that has refused it.
-fn why_not(not_opened: NotOpened) -> (Problem, Option<String>) {
+pub(crate) fn why_not(not_opened: NotOpened) -> (Problem, Option<String>) {
     match not_opened {
         NotOpened::Asked(error) => (of_ask(&error), None),
         NotOpened::Refused(refused) => (Problem::new(errno_of(&refused), refused.detail), Some(refused.json)),
@@ -549,7 +549,7 @@ fn errno_of(refused: &Refused) -> rustix::io::Errno {
         (_, "urn:reel:problem:too-long") => Number::DQUOT,
         (429 | 503, _) if refused.is_never => Number::DQUOT,
         (429 | 503, _) => Number::AGAIN,
-        (400, _) | (404, "urn:reel:problem:no-such-form") => Number::INVAL,
+        (400 | 422, _) | (404, "urn:reel:problem:no-such-form") => Number::INVAL,
         (403, _) => Number::ACCESS,
         (404, _) => Number::NOENT,
         _ => Number::IO,
@@ -574,6 +574,7 @@ mod tests {
         assert_eq!(number(503, "", false), Number::AGAIN);
         assert_eq!(number(404, "no-such-form", false), Number::INVAL);
         assert_eq!(number(404, "no-such-title", false), Number::NOENT);
+        assert_eq!(number(422, "impossible-classes", false), Number::INVAL);
         let plain = [400, 403, 404, 410, 500].map(|status| number(status, "", false));
         assert_eq!(plain, [Number::INVAL, Number::ACCESS, Number::NOENT, Number::IO, Number::IO]);
     }

@@ -1,15 +1,23 @@
 //! Which files there are, and what is in them.
 
+use crate::command::line_of;
 use crate::kept::Kept;
 use crate::line::one_line;
+use crate::media::NotOpened;
 use crate::node::{Field, Group, Node, is_name};
+use crate::problem::Problem;
 use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
-use std::sync::Arc;
+use crate::shares::{permille, with_share};
+use crate::streaming::why_not;
+use rustix::io::Errno;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The tree of a server.
 pub struct Tree<S> {
     server: Kept<S>,
+    /// Held while the classes are changed, which takes two requests.
+    changing: Mutex<()>,
 }
 
 /// Why there is no answer.
@@ -35,7 +43,7 @@ pub enum TreeError {
 impl<S: Server> Tree<S> {
     /// The tree of a server.
     pub fn new(server: S) -> Tree<S> {
-        Tree { server: Kept::new(server) }
+        Tree { server: Kept::new(server), changing: Mutex::default() }
     }
 
     /// Whether the server may have to be asked for an entry of a directory, or for all of them. It
@@ -131,6 +139,27 @@ impl<S: Server> Tree<S> {
             }
         };
         Ok(one_line(&value))
+    }
+
+    /// Writes the share of a class: one line, with the number that a read gives. The difference is
+    /// taken from the class `aperiodic`, or given to it.
+    ///
+    /// # Errors
+    /// It is no such file (any more) or no share, the server refuses it, or does not say.
+    pub fn write(&self, file: &Node, written: &[u8], now: Instant, until: Instant) -> Result<(), Problem> {
+        let Node::Value(Group::Classes, class, Field::Share) = file else {
+            return Err(Problem::new(Errno::ROFS, "only the share of a class can be written"));
+        };
+        let share_permille = permille(line_of(written)?)?;
+        let why_not = |not_done: NotOpened| why_not(not_done).0;
+        // Of two that are written at once, none is lost. One that waits has no less time than the
+        // one that it waits for.
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let classes = self.server.classes_now(now, until).map_err(|error| why_not(error.into()))?;
+        let changed = with_share(classes, class, share_permille);
+        let changed =
+            changed.ok_or_else(|| Problem::new(Errno::NOENT, format!("there is no class {class:?}")))?;
+        self.server.set_classes(&changed, now, until).map_err(why_not)
     }
 
     /// The names of the things of a group.

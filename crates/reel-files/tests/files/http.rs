@@ -58,7 +58,12 @@ fn answers_of_the_api_become_facts() {
     assert_eq!(server.titles(soon()), Ok(vec![title]));
     assert_eq!(told.recv().unwrap(), "GET /api/v1/titles HTTP/1.1");
     let class = r#"[{"name":"gold","kind":"periodic","share_permille":700,"network_permille":600}]"#;
-    let gold = ClassFacts { name: "gold".into(), kind: "periodic".to_owned(), share_permille: 700 };
+    let gold = ClassFacts {
+        name: "gold".into(),
+        kind: "periodic".to_owned(),
+        share_permille: 700,
+        network_permille: Some(600),
+    };
     assert_eq!(says("200 OK", class).0.classes(soon()), Ok(vec![gold]));
     let (server, told) = says("200 OK", r#"{"viewers":9,"more_now":4}"#);
     assert_eq!(server.more_viewers(soon()), Ok(4));

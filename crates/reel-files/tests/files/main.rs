@@ -3,5 +3,6 @@
 
 mod http;
 mod poured;
+mod shares;
 mod streams;
 mod tree;

@@ -1,7 +1,9 @@
 //! Which files there are and what is in them, for a server that says what the test wants.
 
 use reel_files::limits::{KEPT_TIME, NAMES_MAX, VALUE_BYTES_MAX};
-use reel_files::{AskError, ClassFacts, Group, MemberFacts, Node, Server, TitleFacts, Tree, TreeError};
+use reel_files::{
+    AskError, ClassFacts, Group, MemberFacts, Node, NotOpened, Server, TitleFacts, Tree, TreeError,
+};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -67,8 +69,17 @@ impl Server for Fake {
 
     fn classes(&self, _until: Instant) -> Result<Vec<ClassFacts>, AskError> {
         self.asked("classes")?;
-        let gold = ClassFacts { name: "gold".into(), kind: "periodic".to_owned(), share_permille: 700 };
+        let gold = ClassFacts {
+            name: "gold".into(),
+            kind: "periodic".to_owned(),
+            share_permille: 700,
+            network_permille: None,
+        };
         Ok(vec![ClassFacts { name: "../etc".into(), ..gold.clone() }, gold])
+    }
+
+    fn set_classes(&self, _classes: &[ClassFacts], _until: Instant) -> Result<(), NotOpened> {
+        panic!("no file is written");
     }
 
     fn more_viewers(&self, _until: Instant) -> Result<u64, AskError> {

@@ -7,6 +7,7 @@ mod merges;
 mod pours;
 mod refusals;
 mod rig;
+mod shares;
 mod shells;
 mod silence;
 mod stream_endings;

@@ -30,7 +30,7 @@ find . | wc -l
 find . -path ./streams -prune -o -type f -exec cat {} + | wc -l
 test "$(cat titles/der-film/rate)" -gt 100000 && echo rate
 cat titles/none/name 2>/dev/null || echo none
-(echo 500 > classes/periodic/share) 2>/dev/null || echo kept
+(echo periodic > classes/periodic/kind) 2>/dev/null || echo kept
 (: > capacity) 2>/dev/null || echo kept
 mkdir new 2>/dev/null || echo kept
 rm -f titles/der-film/name 2>/dev/null || echo kept
@@ -129,7 +129,7 @@ fn errors() {
     assert_eq!(mount.text("titles"), number(Errno::ISDIR));
     let at = |path: &str| mount.path().join(path);
     let errno = |result: std::io::Result<()>| result.unwrap_err().kind();
-    assert_eq!(errno(fs::write(at("classes/periodic/share"), "500\n")), ErrorKind::ReadOnlyFilesystem);
+    assert_eq!(errno(fs::write(at("classes/periodic/kind"), "periodic\n")), ErrorKind::ReadOnlyFilesystem);
     assert_eq!(errno(fs::write(at("new"), "")), ErrorKind::ReadOnlyFilesystem);
     assert_eq!(errno(fs::create_dir(at("titles/new"))), ErrorKind::ReadOnlyFilesystem);
     assert_eq!(errno(fs::remove_file(at("capacity"))), ErrorKind::ReadOnlyFilesystem);

@@ -159,9 +159,13 @@ fn streams() {
         let (is_done, said) = run_as("1", script);
         assert!(!is_done && said.contains("Permission denied"), "{script}: {said}");
     }
-    // What others cannot write was never for writing.
-    let (is_done, said) = run_as("1", "echo 500 > classes/periodic/share");
-    assert!(!is_done && said.contains("Permission denied"), "{said}");
+    // What others cannot write was never for writing. Shares are for who has mounted, and for root.
+    for file in ["kind", "share"] {
+        let (is_done, said) = run_as("1", &format!("echo 500 > classes/periodic/{file}"));
+        assert!(!is_done && said.contains("Permission denied"), "{file}: {said}");
+    }
+    let share = "stat -c %a:%u classes/periodic/share classes/periodic/kind; cat classes/periodic/share";
+    assert_eq!(run_as("1", share), (true, "644:0\n444:0\n700\n".to_owned()));
     let number = run_as("1", "cat streams/clone");
     assert_eq!(number, (true, "2\n".to_owned()), "each user has streams");
 }
