@@ -144,7 +144,7 @@ fn full_disk() {
     let why = stream.line("out/1/error");
     assert!(why.contains("no space is left in the directory; free some, and join again"), "{why}");
     assert_eq!(dir.names("joined"), ["large"], "no part is left");
-    // The stream goes on, or has come to its end meanwhile.
+    // The stream continues, or has come to its end meanwhile.
     stream.await_line("state", "ended");
     assert_eq!((stream.line("out/0/state"), stream.line("out/0/error")), ("complete".into(), "".into()));
     let got = receiver.join().unwrap();
