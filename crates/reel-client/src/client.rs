@@ -240,7 +240,7 @@ impl Client {
         first: u64,
         answers: &mut [Option<Result<u64, ClientError>>],
     ) -> Result<(), ClientError> {
-        while !say(&self.socket, request, &[]).map_err(ClientError::Socket)? {
+        while !say(&self.socket, request, &[]).map_err(unsaid)? {
             self.hear_answers(first, answers)?;
             self.wait(PollFlags::IN | PollFlags::OUT)?;
         }
@@ -538,8 +538,7 @@ impl Client {
                 // is not needed. Any other message would be lost, and has to wait.
                 Ok(false) if *request == Request::Bell => return Ok(()),
                 Ok(false) => self.wait(PollFlags::OUT)?,
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(ClientError::Gone),
-                Err(error) => return Err(ClientError::Socket(error)),
+                Err(error) => return Err(unsaid(error)),
             }
         }
     }
@@ -653,5 +652,37 @@ impl Mapped {
         };
         self.written_bytes += written;
         Ok(Some((written as u64, written == rest.len())))
+    }
+}
+
+/// Why a message could not be sent. The kernel resets the connection of a server that was gone
+/// before it had read all, such as one that was killed.
+fn unsaid(error: io::Error) -> ClientError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ClientError::Gone,
+        _ => ClientError::Socket(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    #[test]
+    fn a_server_that_has_not_read_all_is_gone_as_any_other() {
+        for messages in [0, 1] {
+            let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+            let (server, program) = pair.expect("a pair");
+            let mut client = Client::over(program);
+            for _ in 0..messages {
+                client.tell(&Request::Bell).expect("said");
+            }
+            drop(server);
+            for _ in 0..2 {
+                let gone = client.tell(&Request::Bell);
+                assert!(matches!(gone, Err(ClientError::Gone)), "{messages}: {gone:?}");
+            }
+        }
     }
 }

@@ -113,6 +113,15 @@ impl Branches {
         }
     }
 
+    /// The server says no more of them, for this reason.
+    pub(crate) fn lost(&mut self, reason: &str) {
+        let all = self.0.iter_mut().filter_map(|branch| branch.facts.as_mut());
+        for facts in all.filter(|facts| facts.state == JOINED) {
+            "ended".clone_into(&mut facts.state);
+            facts.reason = Some(reason.to_owned());
+        }
+    }
+
     /// How far they are.
     pub(crate) fn progress(&self) -> Progress {
         let all = || self.0.iter().filter_map(|branch| branch.facts.as_ref());

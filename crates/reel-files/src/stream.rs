@@ -670,6 +670,7 @@ impl Stream {
         let is_silent = now.saturating_duration_since(joined.heard) >= SERVER_SILENCE_MAX;
         if problem.errno == Errno::NOENT || is_silent {
             self.unused_since = now;
+            self.branches.lost(&problem.text);
             self.stop(problem, None);
         }
     }

@@ -38,6 +38,9 @@ use crate::logging;
 pub(crate) use self::ingest::{Job, ingest};
 pub(crate) use serve::serve;
 
+/// What may have become of a server that has closed its connection to this program.
+const GONE: &str = "the server has ended or was killed, or its log says why it has disconnected this program";
+
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let quiet = arguments.quiet;

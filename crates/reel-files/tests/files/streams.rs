@@ -520,6 +520,14 @@ fn a_stream_whose_outlets_all_end_early_has_failed_with_the_reason() {
         let joining = joined(&mut playing);
         playing.stream.no_outlets(&joining.session, &problem(errno), playing.now);
         assert_eq!(playing.stream.value(StreamFile::State), state);
+        // The files of its branch say the same.
+        let of_branch = |file| playing.stream.value(StreamFile::OfBranch(0, file));
+        let branch = (of_branch(BranchFile::State), of_branch(BranchFile::Error));
+        let expected = match state {
+            "joined" => ("joined", String::new()),
+            _ => ("ended", problem(errno).text),
+        };
+        assert_eq!(branch, (expected.0.to_owned(), expected.1));
     }
     // A server that was killed says nothing, and one that was restarted knows no outlet.
     let mut playing = Playing::started();

@@ -7,6 +7,7 @@ use std::path::Path;
 use reel_client::limits::{POURED_BYTES_MAX, POURED_MESSAGE_BYTES_MAX};
 use reel_client::{Client, ClientError, PourWanted};
 
+use super::GONE;
 use super::mapped::{self, Standard};
 use crate::args::PourArguments;
 use crate::failure::{Exit, Failure};
@@ -106,7 +107,9 @@ fn connect(socket: &Path) -> Result<Client, Failure> {
 fn failure_of(error: &ClientError) -> Failure {
     match error {
         ClientError::Refused { text, .. } => Failure::failed(text),
-        ClientError::Gone => Failure::failed(error).help("the server's log has the reason"),
+        ClientError::Gone => {
+            Failure::failed(error).help(format!("{GONE}; when a server runs again, pour again"))
+        }
         _ => Failure::failed(error),
     }
 }

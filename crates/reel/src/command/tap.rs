@@ -9,6 +9,7 @@ use reel_arena::mms::Ending;
 use reel_client::limits::INHERITED_STREAMS_MAX;
 use reel_client::{Client, ClientError, RefusalCode, Wanted};
 
+use super::GONE;
 use super::mapped::{self, Standard};
 use crate::args::TapArguments;
 use crate::failure::{Exit, Failure};
@@ -75,12 +76,13 @@ fn write_all(client: &mut Client, stream: u64, (title, from): (&str, u64)) -> Re
     let set = [(stream, output.as_fd())];
     let mut messages = 0_u64;
     loop {
-        messages += client.read(&[stream], true).map_err(|error| failure_of(&error))?.len() as u64;
+        let taken = client.read(&[stream], true);
+        messages += taken.map_err(|error| broken_off(client, stream, (title, from), &error))?.len() as u64;
         match client.send(&set) {
             Ok(_) => {}
             // The reader of the pipe has closed it.
             Err(ClientError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            Err(error) => return Err(failure_of(&error)),
+            Err(error) => return Err(broken_off(client, stream, (title, from), &error)),
         }
         let Some(Some(state)) = client.state(&[stream]).pop() else { break };
         match state.ending {
@@ -100,6 +102,20 @@ fn write_all(client: &mut Client, stream: u64, (title, from): (&str, u64)) -> Re
     Ok(messages)
 }
 
+/// What is said when a stream breaks off. What was written of a title need not be read again.
+fn broken_off(client: &Client, stream: u64, (title, from): (&str, u64), error: &ClientError) -> Failure {
+    let state = client.state(&[stream]).pop().flatten();
+    match (error, state) {
+        (ClientError::Gone, Some(state)) if !title.starts_with("live/") => {
+            let at = from + state.done_bytes;
+            Failure::failed(error).help(format!(
+                "{GONE}; everything before byte {at} was written, and when a server runs again, --from {at} continues there"
+            ))
+        }
+        _ => failure_of(error),
+    }
+}
+
 fn failure_of(error: &ClientError) -> Failure {
     match error {
         ClientError::Refused { code, text, retry_after_s } => {
@@ -110,7 +126,9 @@ fn failure_of(error: &ClientError) -> Failure {
                 seconds => failure.help(format!("try again in {seconds} s")),
             }
         }
-        ClientError::Gone => Failure::failed(error).help("the server's log has the reason"),
+        ClientError::Gone => {
+            Failure::failed(error).help(format!("{GONE}; when a server runs again, read again"))
+        }
         _ => Failure::failed(error),
     }
 }

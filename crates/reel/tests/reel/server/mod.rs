@@ -16,6 +16,7 @@ mod merged;
 mod misuse;
 mod mixing;
 mod nfs;
+mod odd_pours;
 mod panics;
 mod play_it_with;
 mod playlists;

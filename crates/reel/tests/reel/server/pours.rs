@@ -28,7 +28,7 @@ pub(super) fn wanted(name: &str) -> PourWanted {
     }
 }
 
-fn pattern(bytes: usize) -> Vec<u8> {
+pub(super) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
@@ -54,7 +54,7 @@ pub(super) fn read_to_end(mut stream: TcpStream) -> JoinHandle<(String, Vec<u8>)
     })
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "{what} does not come");

@@ -52,7 +52,7 @@ fn a_server_that_is_killed_leaves_no_half_file() {
 
 /// A server with a film that lasts longer than a script takes, on a busy machine, too. It may write
 /// to the directory `joined`.
-fn joining() -> (TestDir, Running) {
+pub(super) fn joining() -> (TestDir, Running) {
     let dir = TestDir::with_volume();
     dir.reel(&["ingest", "volume", longer().to_str().unwrap(), "--name", "Der Film"]).done();
     fs::create_dir(dir.path("joined")).unwrap();
@@ -68,9 +68,9 @@ fn configure(dir: &TestDir, directory: &str) {
     fs::write(dir.path("reel.toml"), text).unwrap();
 }
 
-const SERVE: [&str; 6] = ["serve", "volume", "--listen", "127.0.0.1:0", "--config", "reel.toml"];
+pub(super) const SERVE: [&str; 6] = ["serve", "volume", "--listen", "127.0.0.1:0", "--config", "reel.toml"];
 
-fn start(dir: &TestDir) -> Running {
+pub(super) fn start(dir: &TestDir) -> Running {
     Running::start(dir, &SERVE)
 }
 

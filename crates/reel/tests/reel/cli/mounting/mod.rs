@@ -2,8 +2,11 @@
 
 mod endings;
 mod guide;
+mod joined_endings;
 mod joins;
+mod killed_server;
 mod merges;
+mod odd_writes;
 mod pours;
 mod refusals;
 mod rig;
