@@ -203,7 +203,7 @@ const JOINED: &str = "\
 joined
 joined
 it is joined
-the branch has a destination; `split` makes another branch
+the server does not allow udp:127.0.0.1:5000; write it to the list `to = [\"tcp:ADDRESS:PORT\", \"udp:ADDRESS:PORT\"]` below `[join]` in reel.toml
 joined
 ";
 
