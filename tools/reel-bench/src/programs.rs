@@ -2,19 +2,22 @@
 //! Unix sockets and iceoryx2 (Govindan 7.3 and 9.4); and whether viewers notice.
 
 mod beside;
+mod conference;
 mod kernel_ways;
 mod mapped;
 #[path = "../rivals/iceoryx2/src/program.rs"]
 mod program;
 mod run;
 mod site;
+#[path = "../../../crates/reel/examples/conference/talk.rs"]
+mod talk;
 
 use anyhow::{Context, Result, bail};
 use kernel_ways::KernelWay;
 use mapped::{CUT_OFF, CutOff, Declared};
 use program::{Words, act};
 use reel_report::{Chart, Claim, CommonOptions, Report};
-use run::{Case, Pace, Way, run as run_case};
+use run::{Case, PROMPT_MS, Pace, Way, run as run_case};
 use site::Site;
 use std::path::Path;
 
@@ -25,7 +28,7 @@ pub(crate) struct ProgramsArguments {
     #[command(flatten)]
     common: CommonOptions,
     /// Only these parts of it.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Cost, Part::Delay, Part::Beside])]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Cost, Part::Delay, Part::Beside, Part::Conference])]
     parts: Vec<Part>,
     /// The rival's program (tools/reel-bench/rivals/iceoryx2); default: `reel-rival-iceoryx2`
     /// beside this one.
@@ -42,6 +45,8 @@ pub(crate) enum Part {
     Delay,
     /// Viewers as many as are admitted, beside all of it.
     Beside,
+    /// Four programs that hear each other, alone and beside busy loops.
+    Conference,
 }
 
 /// How a program of the experiment is started.
@@ -89,11 +94,18 @@ pub(crate) fn run(arguments: &ProgramsArguments) -> Result<()> {
     report.fill(&arguments.common, |report| measure(arguments, report))
 }
 
-/// One program of a run: `reel SOCKET RATE WORKAHEAD DELAY_MS CLASS WORDS` or
-/// `pipe|stream|seqpacket PLACE WORDS`.
+/// One program of a run: `reel SOCKET RATE WORKAHEAD DELAY_MS CLASS WORDS`,
+/// `pipe|stream|seqpacket PLACE WORDS`, `conference SOCKET NAME NUMBER BYTES MESSAGES` or `busy`.
 pub(crate) fn program(arguments: &ProgramArguments) -> Result<()> {
+    if arguments.words == ["busy"] {
+        conference::be_busy();
+        return Ok(());
+    }
     let [way, place, rest @ ..] = &arguments.words[..] else { bail!("a way, a place, and words") };
     let place = Path::new(place);
+    if way == "conference" {
+        return conference::act(place, rest);
+    }
     let kernel = match way.as_str() {
         "reel" => None,
         "pipe" => Some(KernelWay::Pipe),
@@ -155,6 +167,9 @@ fn measure(arguments: &ProgramsArguments, report: &mut Report) -> Result<()> {
     }
     if arguments.parts.contains(&Part::Beside) {
         beside::measure(quick, &mut site, report)?;
+    }
+    if arguments.parts.contains(&Part::Conference) {
+        conference::measure(if quick { 1 } else { common.seconds.unwrap_or(20) }, &site.place, report)?;
     }
     Ok(())
 }

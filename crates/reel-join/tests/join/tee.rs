@@ -1,6 +1,7 @@
 //! The branches of a chain: every byte in order, memory bounded, and slow branches cut.
 
 use proptest::prelude::*;
+use reel_arena::{Arena, ArenaConfig, Lease};
 use reel_join::limits::{BRANCH_BYTE_MAX_NS, BRANCH_HOLD_MAX_NS, JOIN_LEAD_NS, JOIN_TICK_NS, LINK_AHEAD_NS};
 use reel_join::{KeptBy, Tee};
 use reel_ring::Chunk;
@@ -436,4 +437,47 @@ fn late_bytes_are_counted() {
     assert!(!chain.tee.is_complete(0), "more may come");
     chain.tee.settle(false);
     assert!(chain.tee.is_complete(0));
+}
+
+/// All branches are given the memory that the chain has read into, and none a copy.
+#[test]
+fn branches_are_given_the_same_memory() {
+    const ROW_BYTES: usize = 64 << 10;
+    const BRANCHES: u64 = 8;
+    let config =
+        ArenaConfig { buffer_bytes: ROW_BYTES, buffer_count: 2, cells_per_buffer: 1, huge_pages: false };
+    let arena = Arena::new(config).expect("an arena of two rows");
+    let rows: Vec<Lease> = (0..2).map(|_| arena.take(ROW_BYTES).expect("a free buffer").freeze()).collect();
+    let taken = arena.usage().bytes_taken;
+    let mut tee = Tee::new(0, 0);
+    (0..BRANCHES).for_each(|number| assert_eq!(tee.join(number), 0));
+    for (at, row) in rows.iter().enumerate() {
+        let chunk = Chunk::Lease(row.clone());
+        let offer = Offer { chunk: &chunk, position: (at * ROW_BYTES) as u64, due_ns: u64::MAX };
+        assert_eq!(tee.offer(&offer), ROW_BYTES as u64);
+    }
+    let memory = |chunks: &[Chunk]| -> Vec<(*const u8, usize)> {
+        assert!(chunks.iter().all(|chunk| matches!(chunk, Chunk::Lease(_))), "not of the arena");
+        chunks.iter().map(|chunk| (chunk.as_ptr(), chunk.len())).collect()
+    };
+    let whole: Vec<(*const u8, usize)> = rows.iter().map(|row| (row.as_ptr(), ROW_BYTES)).collect();
+    let in_flight: Vec<Vec<Chunk>> = (0..BRANCHES).map(|number| tee.take(number, usize::MAX)).collect();
+    for (number, chunks) in in_flight.iter().enumerate() {
+        assert_eq!(memory(chunks), whole, "branch {number}");
+    }
+    // What was sent in part is taken again from within the same memory.
+    tee.sent(3, 1000);
+    let rest = tee.take(3, usize::MAX);
+    let second = (whole[0].0.wrapping_add(1000), ROW_BYTES - 1000);
+    assert_eq!(memory(&rest), [second, whole[1]]);
+    assert_eq!(arena.usage().bytes_taken, taken, "eight branches need no more memory");
+    // The one that sends last keeps it, and nothing does after that.
+    drop((rows, in_flight, rest));
+    (0..BRANCHES - 1).for_each(|number| {
+        tee.sent(number, if number == 3 { 2 * ROW_BYTES - 1000 } else { 2 * ROW_BYTES });
+    });
+    assert_eq!(arena.usage().bytes_taken, taken);
+    tee.sent(BRANCHES - 1, 2 * ROW_BYTES);
+    drop(tee);
+    assert_eq!(arena.usage().bytes_taken, 0);
 }

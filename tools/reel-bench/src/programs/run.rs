@@ -201,7 +201,7 @@ impl Case {
 }
 
 /// A program that runs. It ends with this value.
-struct Program {
+pub(super) struct Program {
     role: &'static str,
     child: Child,
     input: ChildStdin,
@@ -250,16 +250,13 @@ fn run_once(case: Case, way: Way, (pace, declared): (&Pace, &Declared), place: &
     }
     programs.iter().try_for_each(|program| program.line().map(drop))?;
     let before = Used::of(place.server)?;
-    programs.iter_mut().try_for_each(|program| Ok::<_, anyhow::Error>(program.input.write_all(b"go\n")?))?;
+    programs.iter_mut().try_for_each(Program::go)?;
     let mut said: Vec<(&str, Said)> = Vec::new();
     for program in &programs {
         said.push((program.role, serde_json::from_str(&program.line()?)?));
     }
     let server = Used::of(place.server)?.since(&before);
-    for program in &mut programs {
-        let status = program.child.wait()?;
-        ensure!(status.success(), "a program ended with {status}");
-    }
+    programs.iter_mut().try_for_each(Program::has_ended)?;
     match way.is_reel() {
         true => {
             let declares = if case == Case::Tap { 0 } else { declared.bytes_per_s };
@@ -327,7 +324,7 @@ fn command(way: Way, declared: &Declared, place: &Place) -> Result<Command> {
 }
 
 impl Program {
-    fn start(role: &'static str, mut command: Command) -> Result<Program> {
+    pub(super) fn start(role: &'static str, mut command: Command) -> Result<Program> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.with_context(|| format!("starting {command:?}"))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -340,8 +337,26 @@ impl Program {
         Ok(Program { role, child, input: input.context("its input is a pipe")?, lines })
     }
 
-    fn line(&self) -> Result<String> {
-        let line = self.lines.recv_timeout(PATIENCE);
+    /// Lets it begin.
+    pub(super) fn go(&mut self) -> Result<()> {
+        Ok(self.input.write_all(b"go\n")?)
+    }
+
+    /// Waits for its end.
+    pub(super) fn has_ended(&mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        ensure!(status.success(), "a program ended with {status}");
+        Ok(())
+    }
+
+    /// Its next line.
+    pub(super) fn line(&self) -> Result<String> {
+        self.line_within(Duration::ZERO)
+    }
+
+    /// The next line of a program that takes so long for it.
+    pub(super) fn line_within(&self, lasts: Duration) -> Result<String> {
+        let line = self.lines.recv_timeout(PATIENCE + lasts);
         let line =
             line.map_err(|error| anyhow!("a program that is to {} says nothing: {error}", self.role))?;
         if line == CUT_OFF {
