@@ -288,8 +288,8 @@ impl Stream {
     }
 
     /// Sets the class, of which there is one. While the stream plays or is joined, the server is to
-    /// admit its session in that class first. The caller asks, and says [`Stream::changed`]. Until then, and
-    /// if it refuses, nothing changes.
+    /// admit its session in that class first. The caller asks, and says [`Stream::changed`]. Until
+    /// then, and if it refuses, nothing changes.
     ///
     /// # Errors
     /// It is being started, or changed already.

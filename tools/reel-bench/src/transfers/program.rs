@@ -96,6 +96,7 @@ fn on(
     let settings = Settings { join_directory: Some(written.0.clone()), ..Settings::with_admission() };
     for run in 0..set.runs {
         for (beside, transfers) in all() {
+            written.clear()?;
             let playing = testbed.start_reel(&settings)?;
             let got = beside_reel(set, beside, (&playing, &films), transfers)?;
             let schedule = schedule(&playing.server)?;
@@ -107,6 +108,7 @@ fn on(
     let testbed = Testbed::ext4(disk_set, &films, None)?;
     for run in 0..set.runs {
         for (beside, transfers) in all() {
+            written.clear()?;
             let got = beside_loop(set, beside, (&testbed, &films), (transfers, &written))?;
             row(report, beside.case(kind), "loop", (transfers, run), &got, &[]);
         }
@@ -322,6 +324,14 @@ impl Written {
         let dir = fs::canonicalize(dir)?.join(format!("written-{}", std::process::id()));
         fs::create_dir_all(&dir)?;
         Ok(Written(dir))
+    }
+
+    /// Nothing of it is needed any more.
+    fn clear(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.0)? {
+            fs::remove_file(entry?.path())?;
+        }
+        Ok(())
     }
 }
 
