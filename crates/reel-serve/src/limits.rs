@@ -54,9 +54,9 @@ pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 /// Housekeeping looks at it as often.
 pub const REPORT_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// The clock of streams in step stands when a byte of one is so much later than those of the others:
-/// two looks. With the time to the next look, that stays within 80 ms, by which people do not notice that lips and voice
-/// differ (Halvorsen).
+/// The clock of streams in step stands when a byte of one is so much later than those of the
+/// others: two looks. With the time to the next look, that stays within 80 ms, by which people do
+/// not notice that lips and voice differ (Halvorsen).
 pub const STEP_LATE_NS: u64 = SECOND_NS / 25;
 
 /// It also stands when a program still has what was due [`STEP_LATE_NS`] ago, and has given nothing
