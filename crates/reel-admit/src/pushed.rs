@@ -54,7 +54,8 @@ impl<T> Sessions<T> {
 
     /// A session is sent `media_ns` of its stream from now on, or from its start on if that is to
     /// come. What it holds is changed to that, unless it begins as it was opened. Until the end of
-    /// `media_ns`, nothing of it is released because of silence.
+    /// `media_ns`, nothing of it is released because of silence, unless the session needs answers
+    /// ([`Session::needs_answers`]).
     ///
     /// # Errors
     /// The refusal of the ledger, if the session holds nothing and there is no room at that

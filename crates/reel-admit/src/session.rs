@@ -72,6 +72,9 @@ pub(crate) struct SessionState {
     pub(crate) stayed_ns: Option<u64>,
     /// The latest request whose response its client has left while that waited for the start.
     pub(crate) left_asked_ns: u64,
+    /// Whether it is released like a paused one while no response to it is under way, although it
+    /// is sent by the clock.
+    pub(crate) needs_answers: bool,
 }
 
 impl SessionState {
@@ -255,6 +258,7 @@ impl<T> Session<T> {
                 is_delivered: false,
                 stayed_ns: None,
                 left_asked_ns: 0,
+                needs_answers: false,
             }),
         }
     }
@@ -380,6 +384,13 @@ impl<T> Session<T> {
     /// A response begins. It is under way as long as what is returned is held.
     pub fn answers(&self) -> Arc<()> {
         Arc::clone(&self.answers)
+    }
+
+    /// It is sent by the clock, and only while its client has a response: without one, it is
+    /// released like that of a client that pauses. It continues with
+    /// [`Sessions::push`](crate::Sessions::push).
+    pub fn needs_answers(&self) {
+        self.state().needs_answers = true;
     }
 
     /// Whether the client was sent everything to the end of its title.

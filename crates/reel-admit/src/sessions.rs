@@ -645,7 +645,9 @@ impl<T> Sessions<T> {
             // holds.
             let mut state = session.state();
             let has_delivered = session.has_delivered(&state);
-            let dry_ns = if has_delivered { 0 } else { state.schedule.dry_ns().unwrap_or(0) };
+            let is_unused = state.needs_answers && !session.has_answers();
+            let is_dry = has_delivered || is_unused;
+            let dry_ns = if is_dry { 0 } else { state.schedule.dry_ns().unwrap_or(0) };
             let needed_ns = dry_ns.max(state.start_ns(0));
             let grace_ns = state.schedule.grace_ns();
             let is_paused = now_ns > needed_ns.max(session.used_ns()).saturating_add(grace_ns);

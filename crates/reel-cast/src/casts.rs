@@ -63,8 +63,13 @@ pub enum NoSlots {
     NoSchedule(String),
 }
 
+/// Finds an address of those in question that something else of the server sends to.
+type SentTo = Box<dyn Fn(&dyn Fn(SocketAddr) -> bool) -> Option<SocketAddr> + Send + Sync>;
+
 struct Inner {
     parts: CastParts,
+    /// What sends datagrams beside casts.
+    beside: OnceLock<SentTo>,
     registry: Mutex<BTreeMap<String, Place>>,
     /// Wakes the thread that sends.
     waker: OnceLock<Waker>,
@@ -83,10 +88,21 @@ impl Casts {
     pub fn new(parts: CastParts) -> Casts {
         Casts(Arc::new(Inner {
             parts,
+            beside: OnceLock::new(),
             registry: Mutex::default(),
             waker: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
         }))
+    }
+
+    /// What else of the server sends datagrams: `sent_to` finds an address of those in question
+    /// that is in use. Said once.
+    pub fn beside(
+        &self,
+        sent_to: impl Fn(&dyn Fn(SocketAddr) -> bool) -> Option<SocketAddr> + Send + Sync + 'static,
+    ) {
+        // A second one would be of another server.
+        let _ = self.0.beside.set(Box::new(sent_to));
     }
 
     /// Has a title sent, from a moment after `now_ns` on. Reads the index of the title, so it must
@@ -239,9 +255,14 @@ impl Casts {
             }
             Place::Cast(_) | Place::Adding(_) => None,
         };
-        match registry.iter().find_map(meets) {
+        if let Some((other, group)) = registry.iter().find_map(meets) {
+            return Err(CastRefused::GroupTaken { other, group });
+        }
+        // The group is this cast's in the registry already, so what begins from now on sees it.
+        let is_own = |to: SocketAddr| cast.config.sends_to(cast.channels(), to);
+        match self.0.beside.get().and_then(|sent_to| sent_to(&is_own)) {
             None => Ok(cast),
-            Some((other, group)) => Err(CastRefused::GroupTaken { other, group }),
+            Some(to) => Err(CastRefused::SentTo(to)),
         }
     }
 

@@ -73,6 +73,11 @@ pub enum CastRefused {
         /// Its group.
         group: SocketAddr,
     },
+    /// An outlet of a session sends there.
+    #[error(
+        "a session of this server is played to {0}, which this cast needs; end that outlet, or choose another group or port"
+    )]
+    SentTo(SocketAddr),
     /// The port is odd or leaves no room.
     #[error(
         "the port of the media has to be even and at most 65530, because RTCP and FEC use the next ones; {0} is not"

@@ -1,5 +1,5 @@
 /* Streams for programs: titles of a Reel server on this machine, read where they lie in its memory; and streams that a program pours into it
- * (reel_pour, at the end of this file).
+ * (reel_pour), also those that a command has opened for it (reel_inherit_tap, reel_inherit_pour), both at the end of this file.
  *
  *   struct reel_client *client = reel_connect("reel.sock");
  *   struct reel_wanted wanted = { .title = "my-film" };
@@ -260,29 +260,46 @@ static inline int reel_say_(struct reel_client *client, enum reel_op op, uint64_
     return 0;
 }
 
-/* The next message of the server: 1, or 0 if there is none now, or -1. */
-static inline int reel_hear_(struct reel_client *client, struct reel_reply *reply, int fds[3], int *count, int flags) {
+#define REEL_DESCRIPTORS_MAX 4
+
+/* The next message in a socket and its descriptors; its bytes, 0 at the end, or -1. */
+static inline ssize_t reel_receive_(int socket, void *message, size_t room, int *fds, int most, int *count, int flags) {
     union {
-        char space[CMSG_SPACE(3 * sizeof(int))];
+        char space[CMSG_SPACE(REEL_DESCRIPTORS_MAX * sizeof(int))];
         struct cmsghdr align;
     } control;
-    struct iovec vector = {.iov_base = reply, .iov_len = sizeof *reply};
+    struct iovec vector = {.iov_base = message, .iov_len = room};
     struct msghdr header = {
         .msg_iov = &vector, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control.space};
     *count = 0;
-    client->kernel_calls++;
-    ssize_t got = recvmsg(client->socket, &header, flags | MSG_CMSG_CLOEXEC);
-    if (got < 0) return errno == EAGAIN || errno == EINTR ? 0 : reel_fail_(client, "the socket failed", errno);
-    if (got == 0) return reel_fail_(client, "the server has closed the connection", 0);
+    ssize_t got = recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
+    if (got < 0) return -1;
     for (struct cmsghdr *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
         size_t fits = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < fits && *count < 3; i++)
-            memcpy(&fds[(*count)++], CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+        for (size_t i = 0; i < fits; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+            if (*count < most) fds[(*count)++] = fd;
+            else close(fd);
+        }
     }
-    if ((size_t)got < offsetof(struct reel_reply, text) || memcmp(reply->magic, "RLMS", 4) != 0 ||
-        reply->version != REEL_VERSION || reply->text_bytes != (size_t)got - offsetof(struct reel_reply, text))
-        return reel_fail_(client, "the server does not speak this version of streams for programs", 0);
+    return got;
+}
+
+/* Whether these are the bytes of a server's message. */
+static inline int reel_is_reply_(const struct reel_reply *reply, ssize_t got) {
+    return (size_t)got >= offsetof(struct reel_reply, text) && memcmp(reply->magic, "RLMS", 4) == 0 &&
+        reply->version == REEL_VERSION && reply->text_bytes == (size_t)got - offsetof(struct reel_reply, text);
+}
+
+/* The next message of the server: 1, or 0 if there is none now, or -1. */
+static inline int reel_hear_(struct reel_client *client, struct reel_reply *reply, int fds[3], int *count, int flags) {
+    client->kernel_calls++;
+    ssize_t got = reel_receive_(client->socket, reply, sizeof *reply, fds, 3, count, flags);
+    if (got < 0) return errno == EAGAIN || errno == EINTR ? 0 : reel_fail_(client, "the socket failed", errno);
+    if (got == 0) return reel_fail_(client, "the server has closed the connection", 0);
+    if (!reel_is_reply_(reply, got)) return reel_fail_(client, "the server does not speak this version of streams for programs", 0);
     return 1;
 }
 
@@ -862,11 +879,124 @@ static inline int reel_end_pour(struct reel_client *client, struct reel_poured *
     return result;
 }
 
+/* ---- streams that a command has opened for this program: reel tap --mapped, reel pour --mapped (docs/programs.md) ---- */
+
+#define REEL_INHERITED_MAX 16
+
+/* A stream that was begun for this program, and what was declared; the texts are in `text`. */
+struct reel_inherited {
+    struct reel_poured *poured;
+    struct reel_pour_wanted wanted;
+    char text[REEL_TEXT_BYTES_MAX + 2];
+};
+
+/* A message that waits in standard input or output, with its descriptors; its bytes, or 0 if there is none. */
+static inline size_t reel_waiting_(int standard, void *message, size_t room, int fds[4], int *count) {
+    int domain = 0, type = 0;
+    socklen_t bytes = sizeof domain;
+    *count = 0;
+    if (getsockopt(standard, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0 || domain != AF_UNIX) return 0;
+    if (getsockopt(standard, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 || type != SOCK_SEQPACKET) return 0;
+    ssize_t got = reel_receive_(standard, message, room, fds, 4, count, MSG_DONTWAIT);
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* Replaces standard input or output, so that no other program has the socket. */
+static inline int reel_leave_standard_(struct reel_client *client, int standard) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, standard) < 0) return reel_fail_(client, "/dev/null", errno);
+    close(null);
+    return 0;
+}
+
+/* A client whose connection has not come yet. */
+static inline struct reel_client *reel_unconnected_(void) {
+    struct reel_client *client = calloc(1, sizeof *client);
+    if (!client) return NULL;
+    client->socket = -1;
+    client->next_tag = 1;
+    return client;
+}
+
+/* Takes the streams that `reel tap --mapped` has opened for this program, at most `most`: how many, in the order of the command. Standard input
+ * is empty from then on. 0 if the program was started in another way: standard input is as it was. -1 if what waited there is not valid.
+ * reel_error says why; call reel_disconnect in any case. */
+static inline int reel_inherit_tap(struct reel_client **inherited, struct reel_stream **streams, int most) {
+    struct reel_client *client = *inherited = reel_unconnected_();
+    int count = 0;
+    if (!client) return -1;
+    for (;;) {
+        struct reel_reply reply;
+        int fds[4], descriptors;
+        size_t got = reel_waiting_(STDIN_FILENO, &reply, sizeof reply, fds, &descriptors);
+        if (got == 0 && count > 0) return reel_leave_standard_(client, STDIN_FILENO) == 0 ? count : -1;
+        if (got == 0) {
+            reel_fail_(client, "standard input is no stream of `reel tap --mapped`, or another program has taken it", 0);
+            return 0;
+        }
+        int is_right = reel_is_reply_(&reply, (ssize_t)got) && reply.op == REEL_OP_OPEN && !reply.refused && descriptors == 4;
+        if (!is_right || count == most) {
+            for (int d = 0; d < descriptors; d++) close(fds[d]);
+            return reel_fail_(client, is_right ? "more streams were opened than this program reads" : "standard input has no valid stream of `reel tap --mapped`, or one of another version", 0);
+        }
+        if (client->socket < 0) client->socket = fds[0]; /* all of them came over one connection */
+        else close(fds[0]);
+        if (reply.tag >= client->next_tag) client->next_tag = reply.tag + 1;
+        streams[count] = reel_map_stream_(client, &reply, &fds[1]);
+        if (!streams[count]) return -1;
+        count++;
+    }
+}
+
+/* Takes the stream that `reel pour --mapped` has begun for this program: 1. What is written to standard output from then on is lost. 0 or -1 as
+ * for reel_inherit_tap. */
+static inline int reel_inherit_pour(struct reel_client **inherited, struct reel_inherited *stream) {
+    struct reel_client *client = *inherited = reel_unconnected_();
+    if (!client) return -1;
+    struct reel_pour_request request;
+    int fds[4], descriptors;
+    size_t got = reel_waiting_(STDOUT_FILENO, &request, sizeof request, fds, &descriptors), head = offsetof(struct reel_pour_request, text);
+    if (got == 0) {
+        reel_fail_(client, "standard output is no stream of `reel pour --mapped`, or another program has taken it", 0);
+        return 0;
+    }
+    uint64_t at = REEL_SLOTS_AT_BYTES + REEL_POUR_SLOTS * REEL_SLOT_WORDS * 8, bytes = request.producer_bytes;
+    if (got < head || memcmp(request.magic, "RLMS", 4) != 0 || request.version != REEL_VERSION || request.op != REEL_OP_POUR ||
+        (size_t)request.name_bytes + request.type_bytes != got - head || descriptors != 3 || bytes < at + 2 * REEL_POUR_MESSAGE_BYTES_MAX || bytes > at + REEL_POUR_BYTES_MAX) {
+        for (int d = 0; d < descriptors; d++) close(fds[d]);
+        return reel_fail_(client, "standard output has no valid stream of `reel pour --mapped`, or one of another version", 0);
+    }
+    client->socket = fds[0];
+    client->next_tag = request.tag + 1;
+    struct reel_poured *poured = calloc(1, sizeof *poured);
+    _Atomic uint64_t *own = reel_map_(fds[1], bytes, PROT_READ | PROT_WRITE);
+    const _Atomic uint64_t *theirs = reel_map_(fds[2], REEL_CONSUMER_BYTES, PROT_READ);
+    if (!poured || !own || !theirs) {
+        if (own) munmap((void *)own, (size_t)bytes);
+        if (theirs) munmap((void *)(uintptr_t)theirs, REEL_CONSUMER_BYTES);
+        free(poured);
+        return reel_fail_(client, "the memory of the stream cannot be used", 0);
+    }
+    poured->tag = request.tag;
+    poured->own = own;
+    poured->theirs = theirs;
+    poured->own_bytes = (size_t)bytes;
+    poured->space = bytes - at;
+    memset(stream, 0, sizeof *stream);
+    stream->poured = poured;
+    memcpy(stream->text, request.text, request.name_bytes);
+    memcpy(stream->text + request.name_bytes + 1, request.text + request.name_bytes, request.type_bytes);
+    stream->wanted = (struct reel_pour_wanted){
+        .name = stream->text, .content_type = stream->text + request.name_bytes + 1, .bytes_per_s = request.bytes_per_s,
+        .workahead_bytes = request.workahead_bytes, .delay_ns = request.delay_ns};
+    return reel_leave_standard_(client, STDOUT_FILENO) == 0 ? 1 : -1;
+}
+
 /* Ends a connection. Streams that are open must be closed before. */
 static inline void reel_disconnect(struct reel_client *client) {
     if (!client) return;
     if (client->arena) munmap((void *)(uintptr_t)client->arena, client->arena_bytes);
-    close(client->socket);
+    if (client->socket >= 0) close(client->socket);
     free(client);
 }
 

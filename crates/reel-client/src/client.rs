@@ -1,11 +1,15 @@
 //! A program's side: streams in sets, read in place.
 
+mod inherited;
+
+pub use inherited::InheritedPour;
+
 use super::socket::{Heard, dial, hear, say};
 use super::wire::{InStepRequest, OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};
 use crate::limits::OPENS_UNANSWERED_MAX;
 use crate::pour::{PourWanted, Pouring};
-use reel_arena::mms::{Consumer, Ending, ImpossibleCount, Message};
-use reel_arena::{ArenaError, SharedMemory};
+use reel_arena::mms::{CONSUMER_BYTES, Consumer, Ending, ImpossibleCount, Message};
+use reel_arena::{ArenaError, Others, SharedMemory};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -100,6 +104,12 @@ pub enum ClientError {
     /// Messages were taken back while they were being read.
     #[error("{}", .0.text())]
     TakenBack(Ending),
+    /// No command has opened a stream for this program.
+    #[error("{0}")]
+    NotInherited(&'static str),
+    /// What this program has inherited is not valid.
+    #[error("{0}")]
+    InheritedWrong(&'static str),
     /// The stream is not poured, or not any more.
     #[error("this stream is not being poured")]
     NotPoured,
@@ -127,17 +137,20 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`].
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
-        let socket = dial(path).map_err(ClientError::Connect)?;
-        let streams = BTreeMap::new();
-        Ok(Client {
+        Ok(Client::over(dial(path).map_err(ClientError::Connect)?))
+    }
+
+    /// A client of a connection without streams.
+    fn over(socket: OwnedFd) -> Client {
+        Client {
             socket,
             arena: None,
-            streams,
+            streams: BTreeMap::new(),
             next_tag: 1,
             kernel_calls: 0,
             answered: None,
             pouring: BTreeMap::new(),
-        })
+        }
     }
 
     /// Opens several streams with one call. Returns the name of each, or why it was not opened.
@@ -283,7 +296,14 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], or the connection failed.
     pub fn pour(&mut self, wanted: PourWanted) -> Result<u64, ClientError> {
-        let pouring = Pouring::new(&wanted)?;
+        let pouring = Pouring::new(&wanted, Others::Read)?;
+        let tag = self.request_pour(wanted, &pouring)?.tag;
+        self.pouring.insert(tag, pouring);
+        Ok(tag)
+    }
+
+    /// Has the server take a stream from memory; the request that it has granted.
+    fn request_pour(&mut self, wanted: PourWanted, pouring: &Pouring) -> Result<PourRequest, ClientError> {
         let tag = self.next_tag;
         self.next_tag += 1;
         let [own, theirs] = pouring.memories();
@@ -291,11 +311,11 @@ impl Client {
         let producer_bytes = own.bytes() as u64;
         let terms =
             PourRequest { tag, name, content_type, bytes_per_s, workahead_bytes, delay_ns, producer_bytes };
+        let request = Request::Pour(terms.clone());
         self.answered = None;
-        self.tell_with(&Request::Pour(terms), &[own.fd(), theirs.fd()])?;
+        self.tell_with(&request, &[own.fd(), theirs.fd()])?;
         self.await_answer(tag)?;
-        self.pouring.insert(tag, pouring);
-        Ok(tag)
+        Ok(terms)
     }
 
     /// Puts bytes into a stream. Waits while the server takes none: the stream is ahead of its rate
@@ -584,6 +604,9 @@ impl Client {
             None => Arc::new(SharedMemory::map(arena, size(opened.arena_bytes)?, false)?),
         };
         self.arena = Some(Arc::clone(&arena));
+        if opened.consumer_bytes < CONSUMER_BYTES as u64 {
+            return Err(ClientError::NoStream("its memory is too short"));
+        }
         let producer_bytes = size(opened.producer_bytes)?;
         let theirs = SharedMemory::map(producer, producer_bytes, false)?;
         let own = SharedMemory::map(consumer, size(opened.consumer_bytes)?, true)?;

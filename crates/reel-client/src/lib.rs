@@ -14,7 +14,7 @@ mod pour;
 mod socket;
 mod wire;
 
-pub use client::{Client, ClientError, ClientState, Held, Wanted};
+pub use client::{Client, ClientError, ClientState, Held, InheritedPour, Wanted};
 pub use pour::PourWanted;
 pub use socket::{Heard, accept_peer, dial, hear, listen, say};
 pub use wire::{InStepRequest, OpenedStream, PourRequest, RefusalCode, Reply, Request, WireError};

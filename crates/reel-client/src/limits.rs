@@ -11,8 +11,13 @@ pub const PROGRAM_TEXT_BYTES_MAX: usize = 1024;
 /// they are.
 pub const OPENS_UNANSWERED_MAX: usize = 16;
 
-/// Descriptors that come with a stream: arena, producer's memory, consumer's memory.
-pub const PROGRAM_DESCRIPTORS: usize = 3;
+/// Descriptors of a message: of the arena, the producer's memory and the consumer's memory; before
+/// them that of the connection, if a program inherits the stream.
+pub const PROGRAM_DESCRIPTORS: usize = 4;
+
+/// Streams that a program inherits of one command. Their messages fit into a socket, whatever its
+/// size is (`net.core.wmem_default`, 208 KiB).
+pub const INHERITED_STREAMS_MAX: usize = 16;
 
 /// Most bytes that a program's own memory for a stream has that it pours: as many as may come
 /// before their time, twice. What lies there, the server has not taken yet.

@@ -7,6 +7,7 @@ use crate::limits::{POURED_BYTES_MAX, POURED_MESSAGE_BYTES_MAX, POURED_MESSAGES}
 use reel_arena::mms::{CONSUMER_BYTES, Ending, ImpossibleCount, Layout, Post, Producer, RingSpace};
 use reel_arena::{ArenaError, Others, SharedMemory};
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 
 /// What to pour (Govindan, section 3.1: rate R, workahead W, delay D).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,14 @@ pub struct PourWanted {
     pub delay_ns: u64,
 }
 
+/// Memory for what comes within a quarter of a second, or before its time.
+fn layout_of(wanted: &PourWanted) -> Layout {
+    let bytes = usize::try_from(wanted.workahead_bytes.saturating_add(wanted.bytes_per_s / 4));
+    let least = 2 * POURED_MESSAGE_BYTES_MAX;
+    let bytes = bytes.unwrap_or(POURED_BYTES_MAX).clamp(least, POURED_BYTES_MAX);
+    Layout::new(POURED_MESSAGES, bytes)
+}
+
 /// The memory of a stream that is poured.
 pub(crate) struct Pouring {
     producer: Producer<SharedMemory, SharedMemory>,
@@ -36,22 +45,31 @@ pub(crate) struct Pouring {
 }
 
 impl Pouring {
-    /// Memory for what comes within a quarter of a second, or before its time.
-    pub(crate) fn new(wanted: &PourWanted) -> Result<Pouring, ArenaError> {
-        let bytes = usize::try_from(wanted.workahead_bytes.saturating_add(wanted.bytes_per_s / 4));
-        let least = 2 * POURED_MESSAGE_BYTES_MAX;
-        let bytes = bytes.unwrap_or(POURED_BYTES_MAX).clamp(least, POURED_BYTES_MAX);
-        let layout = Layout::new(POURED_MESSAGES, bytes);
-        let own = SharedMemory::create("reel-poured", layout.memory_bytes(), Others::Read)?;
+    /// New memory, which other programs may only read unless one of them is to pour from it.
+    pub(crate) fn new(wanted: &PourWanted, others: Others) -> Result<Pouring, ArenaError> {
+        let layout = layout_of(wanted);
+        let own = SharedMemory::create("reel-poured", layout.memory_bytes(), others)?;
         let theirs = SharedMemory::create("reel-poured-reader", CONSUMER_BYTES, Others::Write)?;
-        Ok(Pouring {
+        Ok(Pouring::of(own, theirs, layout))
+    }
+
+    /// The memory of a stream that was begun for this program, and into which nothing was put.
+    pub(crate) fn inherited(wanted: &PourWanted, [own, theirs]: [OwnedFd; 2]) -> Result<Pouring, ArenaError> {
+        let layout = layout_of(wanted);
+        let own = SharedMemory::map(own, layout.memory_bytes(), true)?;
+        let theirs = SharedMemory::map(theirs, CONSUMER_BYTES, false)?;
+        Ok(Pouring::of(own, theirs, layout))
+    }
+
+    fn of(own: SharedMemory, theirs: SharedMemory, layout: Layout) -> Pouring {
+        Pouring {
             producer: Producer::new(own, theirs, layout),
             layout,
             space: RingSpace::new(layout.bytes as u64),
             unread: VecDeque::new(),
             read: 0,
             position: 0,
-        })
+        }
     }
 
     /// The memory that the program writes, and that which the server writes.

@@ -15,6 +15,8 @@ pub(crate) struct Branches(Vec<Branch>);
 struct Branch {
     /// Empty until it is written.
     dest: Arc<str>,
+    /// What is to take the place of that, if the server can do so.
+    next_dest: Option<Arc<str>>,
     /// The server is asked for an outlet.
     is_asking: bool,
     /// What the server said last of its outlet, once there is one.
@@ -36,6 +38,9 @@ pub(crate) enum Progress {
 const JOINED: &str = "joined";
 const COMPLETE: &str = "complete";
 
+/// Why a branch has ended that the server does not list any more.
+const UNLISTED: &str = "the server does not know it any more; perhaps the server was restarted";
+
 impl Branches {
     /// A further branch, without a destination. Returns its number.
     ///
@@ -50,27 +55,47 @@ impl Branches {
     }
 
     /// A branch is to have this destination. The caller asks the server, and says
-    /// [`Branches::has`].
+    /// [`Branches::has`]. Returns the outlet whose destination it is to replace, if the branch has
+    /// one.
     ///
     /// # Errors
-    /// It has one.
-    pub(crate) fn goes_to(&mut self, number: usize, dest: &str) -> Result<(), Problem> {
+    /// It has ended, or the server is asked already.
+    pub(crate) fn goes_to(&mut self, number: usize, dest: &str) -> Result<Option<u64>, Problem> {
         let branch = self.0.get_mut(number).ok_or_else(Problem::gone)?;
-        if !branch.dest.is_empty() {
-            return Err(Problem::busy("the branch has a destination; `split` makes another branch"));
+        if branch.is_asking {
+            return Err(Problem::busy("the server is asked for the destination of this branch"));
         }
-        (branch.dest, branch.is_asking) = (dest.into(), true);
-        Ok(())
+        let replaces = match &branch.facts {
+            None => {
+                branch.dest = dest.into();
+                None
+            }
+            Some(facts) if facts.state == JOINED => {
+                branch.next_dest = Some(dest.into());
+                Some(facts.number)
+            }
+            Some(facts) => {
+                let text = format!("the branch is {}; `split` makes another branch", facts.state);
+                return Err(Problem::busy(text));
+            }
+        };
+        branch.is_asking = true;
+        Ok(replaces)
     }
 
-    /// The server has given a branch an outlet; `None` if it has refused it.
+    /// The server has given a branch an outlet, or another destination; `None` if it has refused
+    /// that. What a branch had it keeps then.
     pub(crate) fn has(&mut self, number: usize, facts: Option<OutletFacts>) {
         let Some(branch) = self.0.get_mut(number) else { return };
         branch.is_asking = false;
-        if facts.is_none() {
-            branch.dest = Arc::default();
+        match (facts, branch.next_dest.take()) {
+            (None, Some(_)) => {}
+            (None, None) => branch.dest = Arc::default(),
+            (Some(facts), next_dest) => {
+                branch.dest = next_dest.unwrap_or_else(|| Arc::clone(&branch.dest));
+                branch.facts = Some(facts);
+            }
         }
-        branch.facts = facts;
     }
 
     /// What the server says of its outlets.
@@ -79,7 +104,10 @@ impl Branches {
             match outlets.iter().find(|outlet| outlet.number == facts.number) {
                 Some(outlet) => facts.clone_from(outlet),
                 // Others have taken its place in the list, since it has ended.
-                None if facts.state == JOINED => "ended".clone_into(&mut facts.state),
+                None if facts.state == JOINED => {
+                    "ended".clone_into(&mut facts.state);
+                    facts.reason = Some(UNLISTED.to_owned());
+                }
                 None => {}
             }
         }
@@ -125,6 +153,8 @@ impl Branches {
             },
             BranchFile::Bytes => facts.map_or(0, |facts| facts.bytes).to_string(),
             BranchFile::Late => facts.map_or(0, |facts| facts.late_bytes).to_string(),
+            BranchFile::Run => facts.map_or(0, |facts| facts.run_bytes).to_string(),
+            BranchFile::Pause => format!("{:.3}", facts.map_or(0.0, |facts| facts.pause_ms)),
             BranchFile::Error => facts.and_then(|facts| facts.reason.clone()).unwrap_or_default(),
         })
     }

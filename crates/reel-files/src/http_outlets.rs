@@ -2,7 +2,7 @@
 
 use crate::http::{HttpServer, escaped, of_http};
 use crate::http_media::refusal;
-use crate::limits::{ANSWER_BYTES_MAX, BRANCHES_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, BRANCHES_MAX, LEASE};
 use crate::line::one_line;
 use crate::media::{MediaSession, NotOpened};
 use crate::outlets::{OutletFacts, Outlets};
@@ -23,12 +23,24 @@ impl Outlets for HttpServer {
         until: Instant,
     ) -> Result<OutletFacts, NotOpened> {
         let path = path_of(session);
-        let mut wanted = json!({ "to": to });
+        let mut wanted = json!({ "to": to, "lease_s": LEASE.as_secs() });
         if let Some(from_byte) = from_byte {
             wanted["from_byte"] = from_byte.into();
         }
         let response = self.told("POST", &path, &wanted, until)?;
         read::<Outlet>(&path, 201, response).map(OutletFacts::from)
+    }
+
+    fn replace(
+        &self,
+        session: &MediaSession,
+        outlet: u64,
+        to: &str,
+        until: Instant,
+    ) -> Result<OutletFacts, NotOpened> {
+        let path = format!("{}/{outlet}", path_of(session));
+        let response = self.told("PUT", &path, &json!({ "to": to }), until)?;
+        read::<Outlet>(&path, 200, response).map(OutletFacts::from)
     }
 
     fn outlets(&self, session: &MediaSession, until: Instant) -> Result<Vec<OutletFacts>, NotOpened> {
@@ -52,13 +64,19 @@ struct Outlet {
     from_byte: u64,
     bytes: u64,
     late_bytes: u64,
+    /// Of servers that say so.
+    #[serde(default)]
+    run_bytes: u64,
+    #[serde(default)]
+    pause_ms: f64,
 }
 
 impl From<Outlet> for OutletFacts {
     fn from(outlet: Outlet) -> OutletFacts {
-        let Outlet { number, state, reason, from_byte, bytes, late_bytes } = outlet;
+        let Outlet { number, state, reason, from_byte, bytes, late_bytes, run_bytes, pause_ms } = outlet;
         let plain = |text: String| one_line(&text).trim_end().to_owned();
-        OutletFacts { number, state: plain(state), reason: reason.map(plain), from_byte, bytes, late_bytes }
+        let (state, reason) = (plain(state), reason.map(plain));
+        OutletFacts { number, state, reason, from_byte, bytes, late_bytes, run_bytes, pause_ms }
     }
 }
 

@@ -60,6 +60,14 @@ pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 // ---- Tuning
 
+/// How long the server plays a stream on whose mount does not ask how far it is: the mount was
+/// killed. A mount that is only slow asks far more often ([`LOOK_EVERY`]).
+pub const LEASE: Duration = Duration::from_secs(30);
+
+/// How long the server may say nothing of a stream that it plays, before that has failed: as long
+/// as a server takes that is stopped and started again.
+pub const SERVER_SILENCE_MAX: Duration = Duration::from_secs(30);
+
 /// The longest time from a question of the kernel to its answer, in which the server is asked, if
 /// no other is given. Processes that wait for FUSE are not interrupted by signals other than
 /// SIGKILL, so it is less than a second, with time to give the answer.

@@ -67,6 +67,10 @@ pub enum BranchFile {
     Bytes,
     /// Bytes among those that were late.
     Late,
+    /// Bytes that it gets without a pause.
+    Run,
+    /// How long the pauses are.
+    Pause,
     /// Why it has ended.
     Error,
 }
@@ -221,8 +225,15 @@ impl StreamFile {
 
 impl BranchFile {
     /// All files of a branch.
-    pub const ALL: [BranchFile; 5] =
-        [BranchFile::Dest, BranchFile::State, BranchFile::Bytes, BranchFile::Late, BranchFile::Error];
+    pub const ALL: [BranchFile; 7] = [
+        BranchFile::Dest,
+        BranchFile::State,
+        BranchFile::Bytes,
+        BranchFile::Late,
+        BranchFile::Run,
+        BranchFile::Pause,
+        BranchFile::Error,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -231,6 +242,8 @@ impl BranchFile {
             BranchFile::State => "state",
             BranchFile::Bytes => "bytes",
             BranchFile::Late => "late",
+            BranchFile::Run => "run",
+            BranchFile::Pause => "pause",
             BranchFile::Error => "error",
         }
     }

@@ -18,6 +18,18 @@ pub trait Outlets: Send + Sync + 'static {
         until: Instant,
     ) -> Result<OutletFacts, NotOpened>;
 
+    /// Has another destination take the place of that of an outlet.
+    ///
+    /// # Errors
+    /// As [`Outlets::join`]. The outlet is as it was.
+    fn replace(
+        &self,
+        session: &MediaSession,
+        outlet: u64,
+        to: &str,
+        until: Instant,
+    ) -> Result<OutletFacts, NotOpened>;
+
     /// The outlets of a session.
     ///
     /// # Errors
@@ -26,7 +38,7 @@ pub trait Outlets: Send + Sync + 'static {
 }
 
 /// What is known of an outlet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutletFacts {
     /// Its number in its session.
     pub number: u64,
@@ -40,4 +52,8 @@ pub struct OutletFacts {
     pub bytes: u64,
     /// Bytes among those that were late.
     pub late_bytes: u64,
+    /// Bytes that it gets without a pause.
+    pub run_bytes: u64,
+    /// How long the pauses are, in milliseconds, as the API writes it.
+    pub pause_ms: f64,
 }

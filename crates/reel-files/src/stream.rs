@@ -5,7 +5,9 @@ mod poured;
 
 use crate::branches::{Branches, Progress};
 use crate::command::seconds;
-use crate::limits::{ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN};
+use crate::limits::{
+    ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN, SERVER_SILENCE_MAX,
+};
 use crate::media::{FileForm, MediaSession};
 use crate::node::StreamFile;
 use crate::outlets::OutletFacts;
@@ -100,6 +102,8 @@ struct Joined {
     session: Arc<MediaSession>,
     /// When the server is to be asked next how far it is; `None` while it is asked.
     look_at: Option<Instant>,
+    /// When the server last said how far it is.
+    heard: Instant,
 }
 
 /// A read of `data` that is not answered.
@@ -151,6 +155,8 @@ pub struct Joining {
     pub from_byte: Option<u64>,
     /// The branch.
     pub branch: usize,
+    /// The outlet whose destination it is to replace; `None` for a further outlet.
+    pub replaces: Option<u64>,
 }
 
 /// When the server is to be asked how far a stream is that it plays.
@@ -512,9 +518,11 @@ impl Stream {
             State::Playing(playing) if playing.changes_to.is_some() => {
                 Err(Problem::busy("the class is being changed"))
             }
-            State::Playing(_) if form != self.form => Err(Problem::busy(
-                "the stream was started as MP4, and this destination takes a transport stream; `pause` it first, and join it then",
-            )),
+            // What was begun as MP4 continues as a transport stream, or the other way round.
+            State::Playing(_) if form != self.form => {
+                self.pause()?;
+                self.start_as(form).map(Some)
+            }
             State::Playing(_) => Ok(None),
             State::Joined(_) => {
                 Err(Problem::busy("the stream is joined; `split` makes a further branch of it"))
@@ -547,12 +555,13 @@ impl Stream {
     ) -> Result<Joining, Problem> {
         let mut branches = Branches::default();
         let branch = branches.split()?;
-        branches.goes_to(branch, to)?;
+        let replaces = branches.goes_to(branch, to)?;
         self.branches = branches;
         // A piece that is under way is not needed.
         self.asked += 1;
-        self.state = State::Joined(Joined { session: Arc::clone(&session), look_at: Some(now + LOOK_EVERY) });
-        Ok(Joining { session, to: Arc::clone(to), from_byte: Some(from_byte), branch })
+        let look_at = Some(now + LOOK_EVERY);
+        self.state = State::Joined(Joined { session: Arc::clone(&session), look_at, heard: now });
+        Ok(Joining { session, to: Arc::clone(to), from_byte: Some(from_byte), branch, replaces })
     }
 
     /// Makes a further branch, whose destination is written then.
@@ -570,14 +579,14 @@ impl Stream {
     /// [`Stream::join`].
     ///
     /// # Errors
-    /// It is not joined, or the branch has a destination.
+    /// It is not joined, or the branch has ended.
     pub fn join_branch(&mut self, branch: usize, to: &Arc<str>) -> Result<Joining, Problem> {
         let State::Joined(joined) = &self.state else {
             return Err(Problem::busy(format!("the stream is {}; join it first", self.word())));
         };
-        self.branches.goes_to(branch, to)?;
+        let replaces = self.branches.goes_to(branch, to)?;
         let session = Arc::clone(&joined.session);
-        Ok(Joining { session, to: Arc::clone(to), from_byte: None, branch })
+        Ok(Joining { session, to: Arc::clone(to), from_byte: None, branch, replaces })
     }
 
     /// The server plays it into a destination.
@@ -623,7 +632,7 @@ impl Stream {
         if *joined.session != *session {
             return;
         }
-        joined.look_at = Some(now + LOOK_EVERY);
+        (joined.look_at, joined.heard) = (Some(now + LOOK_EVERY), now);
         self.branches.told(outlets);
         if let (Some(place), Some(byte)) = (&mut self.place, self.branches.byte()) {
             place.byte = byte.min(place.times.bytes());
@@ -641,14 +650,16 @@ impl Stream {
         }
     }
 
-    /// The server has not said how far it is, or that its session is gone.
+    /// The server has not said how far it is, or that its session is gone. After some time of
+    /// silence the stream has failed, so that a script which waits for its end has one.
     pub fn no_outlets(&mut self, session: &MediaSession, problem: &Problem, now: Instant) {
         let State::Joined(joined) = &mut self.state else { return };
         if *joined.session != *session {
             return;
         }
         joined.look_at = Some(now + LOOK_EVERY);
-        if problem.errno == Errno::NOENT {
+        let is_silent = now.saturating_duration_since(joined.heard) >= SERVER_SILENCE_MAX;
+        if problem.errno == Errno::NOENT || is_silent {
             self.unused_since = now;
             self.stop(problem, None);
         }

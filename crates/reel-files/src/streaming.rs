@@ -227,7 +227,13 @@ impl<S: Server + Media> Streaming<S> {
             Command::Pause => self.held().table.stream(number)?.pause(),
             Command::Seek(position_ns) => self.held().table.stream(number)?.seek(position_ns, turn.put),
             Command::Join(to) => {
-                let wanted = self.held().table.stream(number)?.start_to_join(&to)?;
+                let (wanted, left) = {
+                    let mut held = self.held();
+                    let stream = held.table.stream(number)?;
+                    (stream.start_to_join(&to)?, stream.take_left())
+                };
+                // What it had in another form is not reserved beside what it needs now.
+                left.iter().for_each(|session| self.end_session(session, turn.until));
                 if let Some(wanted) = wanted.as_ref().filter(|wanted| poured_name(&wanted.title).is_some()) {
                     return self.join_poured(number, wanted, &to, turn);
                 }
@@ -333,8 +339,12 @@ impl<S: Server + Media> Streaming<S> {
 
     /// Has the server play a stream into a destination, and tells the stream.
     fn join(&self, number: u64, joining: &Joining, turn: Turn) -> Result<(), Problem> {
-        let Joining { session, to, from_byte, .. } = joining;
-        let joined = self.server.join(session, to, *from_byte, turn.until).map_err(why_not_joined);
+        let Joining { session, to, from_byte, replaces, .. } = joining;
+        let joined = match replaces {
+            None => self.server.join(session, to, *from_byte, turn.until),
+            Some(outlet) => self.server.replace(session, *outlet, to, turn.until),
+        };
+        let joined = joined.map_err(why_not_joined);
         let mut held = self.held();
         let stream = held.table.stream(number)?;
         match joined {

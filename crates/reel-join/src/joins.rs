@@ -3,7 +3,7 @@
 use crate::destination::{Carrier, Destination, GroupOptions, Targets};
 use crate::framing::Framing;
 use crate::limits::{
-    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, JOIN_LEAD_NS, OUTLETS_OF_ALL_MAX,
+    CONNECT_NS, DATAGRAM_SEND_BUFFER_BYTES, JOIN_ANSWER_NS, JOIN_LEAD_NS, LEASE_S_MAX, OUTLETS_OF_ALL_MAX,
     SEND_BUFFER_BYTES,
 };
 use crate::listed::Outlets;
@@ -204,9 +204,23 @@ impl Joins {
     /// session.
     pub fn list(&self, key: &SessionKey, now_ns: u64) -> Option<Vec<OutletReport>> {
         self.0.sessions.find(key, now_ns)?;
-        let listed = lock(&self.0.listed);
-        let outlets = listed.get(key).into_iter().flat_map(|of_session| of_session.outlets.values());
-        Some(outlets.map(|outlet| outlet.report()).collect())
+        let mut listed = lock(&self.0.listed);
+        let Some(of_session) = listed.get_mut(key) else { return Some(Vec::new()) };
+        of_session.renew(now_ns);
+        Some(of_session.outlets.values().map(|outlet| outlet.report()).collect())
+    }
+
+    /// The outlets of a session end if they are not listed for so long: a client that was killed
+    /// ends nothing. For at most [`LEASE_S_MAX`](crate::limits::LEASE_S_MAX).
+    pub fn lease(&self, key: &SessionKey, lease_s: u32, now_ns: u64) {
+        if let Some(of_session) = lock(&self.0.listed).get_mut(key) {
+            of_session.lease(u64::from(lease_s.min(LEASE_S_MAX)) * 1_000_000_000, now_ns);
+        }
+    }
+
+    /// Whether the client of a session has not asked for its outlets in time.
+    pub(crate) fn are_forsaken(&self, key: &SessionKey, now_ns: u64) -> bool {
+        lock(&self.0.listed).get(key).is_some_and(|of_session| of_session.is_forsaken(now_ns))
     }
 
     /// Ends an outlet, or removes one that has ended from the list; `false` if there is none.
@@ -287,9 +301,13 @@ impl Joins {
             let (to, title) = (to.to_owned(), session.title_id().to_owned());
             return Err(JoinRefused::NoTransportStream { to, title });
         }
+        self.check_casts(&destination)?;
         let place = self.place()?;
         let outlet = self.list_outlet(&session, (to, &destination), from, now_ns)?;
-        let begun = self.open_destination(&destination, (&session, now_ns)).and_then(|to| {
+        // A cast that begins from now on finds the outlet. One may have begun before.
+        let opened = self.check_casts(&destination);
+        let opened = opened.and_then(|()| self.open_destination(&destination, (&session, now_ns)));
+        let begun = opened.and_then(|to| {
             let (answer, answered) = sync_channel(1);
             let wanted = Wanted { session, from, outlet: Arc::clone(&outlet), to, place, answer };
             lock(&self.0.wanted).push_back(wanted);
@@ -348,6 +366,24 @@ impl Joins {
         if before < OUTLETS_OF_ALL_MAX { Ok(place) } else { Err(JoinRefused::TooMany) }
     }
 
+    /// The destination must be no cast's.
+    fn check_casts(&self, destination: &Destination) -> Result<(), JoinRefused> {
+        let cast = |to| (self.0.cast_to)(to).map(|cast| JoinRefused::OfCast { to, cast });
+        destination.datagrams_to().and_then(cast).map_or(Ok(()), Err)
+    }
+
+    /// Finds an address among those that datagrams of an outlet are sent to. It keeps nothing of
+    /// the joins.
+    pub fn sent_to(
+        &self,
+    ) -> impl Fn(&dyn Fn(SocketAddr) -> bool) -> Option<SocketAddr> + Send + Sync + 'static {
+        let joins = Arc::downgrade(&self.0);
+        move |is_asked| {
+            let joins = joins.upgrade()?;
+            lock(&joins.listed).values().find_map(|of_session| of_session.sends_where(is_asked))
+        }
+    }
+
     /// Lists a new outlet, or notes one that is to take the place of another.
     fn list_outlet(
         &self,
@@ -360,11 +396,6 @@ impl Joins {
         let has_deadlines = self.0.units.disks().classes().kind(session.class()) == Kind::Periodic;
         let replaced = from.replaced().map(|number| (session.key(), number));
         let datagrams_to = destination.datagrams_to();
-        if let Some(to) = datagrams_to
-            && let Some(cast) = (self.0.cast_to)(to)
-        {
-            return Err(JoinRefused::OfCast { to, cast });
-        }
         let mut listed = lock(&self.0.listed);
         if let Some(to) = datagrams_to {
             let is_sent_to = |(key, of_session): (&SessionKey, &Outlets)| {

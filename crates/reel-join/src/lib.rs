@@ -36,5 +36,5 @@ pub use outlet::{OutletReport, OutletState};
 pub use pace::{Datagram, Pace};
 pub use packet_times::{PACKET_BYTES, PacketTimes};
 pub use refused::JoinRefused;
-pub use tee::{KeptBy, Tee, Waiting};
+pub use tee::{KeptBy, SentRuns, Tee, Waiting};
 pub use thread::{JoinFrontEnd, JoinThreads};

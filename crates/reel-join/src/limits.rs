@@ -70,6 +70,9 @@ pub const DATAGRAM_PACKETS: usize = 7;
 /// books for them. The pace is kept before it, so more would only hide that the way is too slow.
 pub const DATAGRAM_SEND_BUFFER_BYTES: usize = 256 << 10;
 
+/// The longest lease of a session's outlets, in seconds.
+pub const LEASE_S_MAX: u32 = 3600;
+
 // ---- Tuning
 
 /// How long before a datagram is due it leaves at least: half of [`JOIN_LEAD_NS`]. The other half
@@ -98,6 +101,13 @@ pub const SESSION_LOOK_NS: u64 = SECOND_NS / 10;
 /// How often a chain of a poured stream is given more at once, while its branches take it. After
 /// that it is the turn of others.
 pub const FEEDS_PER_TURN: usize = 8;
+
+/// A branch that sends nothing for so long pauses, as its report has it. Less is the time between
+/// two calls.
+pub const PAUSE_NOTED_NS: u64 = SECOND_NS / 10_000;
+
+/// Runs and pauses that a branch's report is a mean of.
+pub const RUNS_REMEMBERED: u64 = 16;
 
 /// Threads that write files: a disk is kept busy by two, and one more begins and ends files.
 pub const WRITERS: usize = 3;

@@ -11,12 +11,37 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Outlets {
     next: u64,
+    lease: Option<Lease>,
     pub(crate) outlets: BTreeMap<u64, Arc<SharedOutlet>>,
     /// Those that are to take the place of the one with the same number.
     replacing: BTreeMap<u64, Arc<SharedOutlet>>,
 }
 
+/// The outlets of a session end unless their client asks for them now and then.
+#[derive(Clone, Copy)]
+struct Lease {
+    ns: u64,
+    until_ns: u64,
+}
+
 impl Outlets {
+    /// Its client asks for the outlets within every `ns` from now on.
+    pub(crate) fn lease(&mut self, ns: u64, now_ns: u64) {
+        self.lease = Some(Lease { ns, until_ns: now_ns.saturating_add(ns) });
+    }
+
+    /// Its client has asked for them.
+    pub(crate) fn renew(&mut self, now_ns: u64) {
+        if let Some(Lease { ns, .. }) = self.lease {
+            self.lease(ns, now_ns);
+        }
+    }
+
+    /// Whether its client has not asked for them in time.
+    pub(crate) fn is_forsaken(&self, now_ns: u64) -> bool {
+        self.lease.is_some_and(|lease| lease.until_ns < now_ns)
+    }
+
     /// Lists a new outlet. The oldest one that has ended leaves the list for it if need be.
     pub(crate) fn add(
         &mut self,
@@ -70,6 +95,11 @@ impl Outlets {
         self.open(but).any(|outlet| outlet.datagrams_to == Some(to))
     }
 
+    /// An address among those that one that is open sends datagrams to, or is about to.
+    pub(crate) fn sends_where(&self, is_asked: &dyn Fn(SocketAddr) -> bool) -> Option<SocketAddr> {
+        self.open(None).filter_map(|outlet| outlet.datagrams_to).find(|to| is_asked(*to))
+    }
+
     /// What is reserved for a session with deadlines is for one other machine.
     fn check_link(
         &self,
@@ -107,6 +137,19 @@ mod tests {
     fn replace(outlets: &mut Outlets, number: u64, text: &str) -> Result<Arc<SharedOutlet>, JoinRefused> {
         let (text, destination) = to(text);
         outlets.replace(number, (text, &destination), true)
+    }
+
+    #[test]
+    fn a_lease_is_renewed_by_each_question() {
+        let mut outlets = Outlets::default();
+        outlets.renew(5);
+        assert!(!outlets.is_forsaken(u64::MAX), "there is none");
+        outlets.lease(10, 100);
+        assert!(!outlets.is_forsaken(110) && outlets.is_forsaken(111));
+        outlets.renew(105);
+        assert!(!outlets.is_forsaken(115) && outlets.is_forsaken(116));
+        outlets.lease(u64::MAX, 7);
+        assert!(!outlets.is_forsaken(u64::MAX));
     }
 
     #[test]

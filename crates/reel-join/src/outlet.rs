@@ -2,6 +2,7 @@
 
 use crate::destination::Destination;
 use crate::joins::JoinCounters;
+use crate::tee::SentRuns;
 use reel_rt::lock;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
@@ -33,6 +34,8 @@ pub struct OutletReport {
     pub bytes: u64,
     /// Bytes among those that it took after they were due.
     pub late_bytes: u64,
+    /// How it sends.
+    pub runs: SentRuns,
 }
 
 /// An outlet. The thread of joins writes it.
@@ -49,6 +52,8 @@ pub(crate) struct SharedOutlet {
     pub(crate) from_byte: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) late_bytes: AtomicU64,
+    run_bytes: AtomicU64,
+    pause_ns: AtomicU64,
     state: Mutex<OutletState>,
     /// It is to end.
     is_unwanted: AtomicBool,
@@ -65,6 +70,8 @@ impl SharedOutlet {
             from_byte: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             late_bytes: AtomicU64::new(0),
+            run_bytes: AtomicU64::new(0),
+            pause_ns: AtomicU64::new(0),
             state: Mutex::new(OutletState::Joined),
             is_unwanted: AtomicBool::new(false),
         }
@@ -78,6 +85,12 @@ impl SharedOutlet {
             own.fetch_add(bytes, Ordering::Relaxed);
             all.fetch_add(bytes, Ordering::Relaxed);
         }
+    }
+
+    /// It sends so.
+    pub(crate) fn sends_in(&self, runs: SentRuns) {
+        self.run_bytes.store(runs.run_bytes, Ordering::Relaxed);
+        self.pause_ns.store(runs.pause_ns, Ordering::Relaxed);
     }
 
     /// It ends so, unless it has ended.
@@ -110,6 +123,10 @@ impl SharedOutlet {
             from_byte: self.from_byte.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             late_bytes: self.late_bytes.load(Ordering::Relaxed),
+            runs: SentRuns {
+                run_bytes: self.run_bytes.load(Ordering::Relaxed),
+                pause_ns: self.pause_ns.load(Ordering::Relaxed),
+            },
         }
     }
 }

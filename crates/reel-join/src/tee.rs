@@ -12,6 +12,7 @@
 //! [`Tee::too_slow`] names branches that keep others waiting for longer than they may.
 
 mod branch;
+mod runs;
 mod standing;
 
 use crate::limits::{
@@ -23,6 +24,7 @@ use branch::Branch;
 use reel_arena::mms::Ending;
 use reel_ring::Chunk;
 use reel_serve::streams::{Offer, Outlet, Settled};
+pub use runs::SentRuns;
 use std::collections::BTreeMap;
 
 /// No deadline.
@@ -181,7 +183,7 @@ impl Tee {
         let now_ns = self.now_ns;
         let Some(branch) = self.branches.get_mut(&number) else { return Vec::new() };
         branch.moves_on(now_ns);
-        branch.take(bytes_max)
+        branch.take(bytes_max, now_ns)
     }
 
     /// A branch waits from now on until the link to other machines has time for it.
@@ -209,6 +211,11 @@ impl Tee {
         let now_ns = self.now_ns;
         let times = self.times.as_ref();
         self.branches.get_mut(&number).map_or(0, |branch| branch.sent(bytes, times, now_ns))
+    }
+
+    /// How a branch sends.
+    pub fn runs(&self, number: u64) -> SentRuns {
+        self.branches.get(&number).map_or(SentRuns::default(), |branch| branch.runs.means())
     }
 
     /// Whether a branch has sent everything to the end.

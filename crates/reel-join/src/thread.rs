@@ -119,6 +119,9 @@ impl FrontEnd for JoinThreads {
 /// Why outlets end with their session.
 const SESSION_ENDED: &str = "its session has ended";
 
+/// Why outlets end with their client.
+const FORSAKEN: &str = "its client has not asked for it for longer than its lease";
+
 /// What the threads that write are called.
 const WRITER: &str = "reel-join";
 
@@ -311,6 +314,7 @@ impl JoinThread {
         let mut complete = Vec::new();
         for number in tee.branches() {
             let Some(sink) = sinks.get_mut(&number) else { continue };
+            sink.outlet.sends_in(tee.runs(number));
             let of = (id, number);
             if tee.is_complete(number) && sink.is_idle() {
                 tee.leave(number);
@@ -548,6 +552,10 @@ impl JoinThread {
             let Some(chain) = self.chains.get(&id) else { continue };
             if looks && !chain.has_session(serve.engine.sessions(), now_ns) {
                 self.end(serve, id, Ending::Closed);
+                continue;
+            }
+            if looks && self.joins.are_forsaken(&chain.session.key(), now_ns) {
+                self.end_because(serve, id, Ending::Closed, FORSAKEN);
                 continue;
             }
             self.end_unwanted(serve, id);

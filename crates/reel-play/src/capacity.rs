@@ -2,7 +2,7 @@
 //! classes.
 
 use crate::counters::PlayCounters;
-use crate::limits::{LEARNT_PRICE_PERMILLE, LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
+use crate::limits::{CORE_MIB_NS, LEARNT_PRICE_PERMILLE, LINK_PAYLOAD_PERMILLE, PRICE_CHANGE_PERCENT};
 use crate::processor::{Done, ProcessorPrice};
 use crate::uplink::Uplink;
 use reel_admit::Sessions;
@@ -71,6 +71,11 @@ impl Capacity {
     /// The classes and their shares now.
     pub fn classes(&self) -> &ClassTable {
         &self.classes
+    }
+
+    /// Processor time that sending a MiB over the first front end costs, as learnt so far.
+    pub fn mib_ns(&self) -> u64 {
+        self.front_ends.first().map_or(CORE_MIB_NS, |first| first.price.mib_ns())
     }
 
     /// Changes the ledger where prices, shares or the rate of the uplink have changed. To be called

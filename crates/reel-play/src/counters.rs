@@ -1,6 +1,7 @@
 //! The counters that all engines of a server share, for metrics and for the price of sending.
 
 use crate::late::LateViewers;
+use crate::transfers::TransferTurns;
 use reel_admit::OpenRefused;
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{AdmitError, Class, Resource};
@@ -27,6 +28,8 @@ pub struct PlayCounters {
     pub panics: AtomicU64,
     /// How often a thread began again after a panic.
     pub restarts: AtomicU64,
+    /// The schedule of transfers, and what they have sent.
+    pub transfers: TransferTurns,
     /// The work of each front end. Admission counts with the price of the first one.
     pub front_ends: Vec<FrontEndCounters>,
 }

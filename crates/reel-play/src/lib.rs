@@ -26,6 +26,7 @@ mod slots;
 mod step_source;
 mod texts;
 mod title;
+mod transfers;
 mod transport;
 mod uplink;
 
@@ -48,6 +49,7 @@ pub use pushed::{PushedStream, PushedTimes, SlotPiece, pushed_packet_bytes};
 pub use slots::Slots;
 pub use step_source::{Cut, StepSource, StepTimes, TitlePart};
 pub use title::PlayableTitle;
+pub use transfers::{MachineTime, TransferPause, TransferSchedule, TransferTurns, TransferWork};
 pub use uplink::{
     FlowMeter, FlowSample, MaySend, SendTerms, Uplink, UplinkGate, UplinkPort, UplinkRate, UplinkSender,
     UplinkView, uplink_client,

@@ -215,6 +215,37 @@ pub const LEARN_SHARED_CLIENTS: usize = 2;
 /// with slow lines of their own are common, and must not have others refused.
 pub const LEARN_COUNTED_CLIENTS: usize = 3;
 
+/// Processor time of a run of a transfer (N): a third of what the kernel gives a thread in one go,
+/// so that a run is seldom cut. A pause costs a timer, some 10 us.
+pub const RUN_CORE_NS: u64 = SECOND_NS / 1000;
+
+/// Bytes that a run may have: what one send of a connection has, at least, and at most a second of
+/// a link of 64 Mb/s.
+pub const RUN_SENT_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(8 << 20);
+
+/// How often it is looked whether transfers leave other programs enough. The kernel counts the
+/// time of processors in hundredths of a second.
+pub const TRANSFER_LOOK_NS: u64 = SECOND_NS / 2;
+
+/// Processors of which this part is idle lack nothing, and programs that take less of them need
+/// nothing.
+pub const TRANSFER_IDLE_PART: u64 = 16;
+
+/// A pause becomes so many times longer with each look, or shorter where nothing else runs...
+pub const PAUSE_GROWTH: u64 = 2;
+
+/// ...or shorter by this part of it while processors are idle...
+pub const PAUSE_FALL_IDLE: u64 = 4;
+
+/// ...or by this part, to see whether that is enough.
+pub const PAUSE_FALL: u64 = 8;
+
+/// The shortest pause (d). A timer is not exact to less than that.
+pub const PAUSE_MIN_NS: u64 = SECOND_NS / 10_000;
+
+/// The longest pause: a transfer still has a fiftieth of a processor.
+pub const PAUSE_MAX_NS: u64 = 50 * RUN_CORE_NS;
+
 /// What is due within this time is not held back for a train.
 pub const PACE_LEAD_NS: u64 = 3 * SECOND_NS;
 

@@ -77,6 +77,12 @@ impl<T> PlayMetrics<T> {
                 ns as f64 / 1e9,
             );
         }
+        let schedule = self.counters.transfers.schedule();
+        let help =
+            "Bytes that each transfer without deadlines sends between two pauses; 0 until that is known.";
+        page.gauge("reel_transfer_run_bytes", help, &[], schedule.run_bytes as f64);
+        let help = "How long each transfer then leaves the processors to other programs; 0 while those lack nothing.";
+        page.gauge("reel_transfer_pause_seconds", help, &[], schedule.pause_ns as f64 / 1e9);
         for front_end in &self.counters.front_ends {
             page.gauge(
                 "reel_send_mib_seconds",

@@ -65,7 +65,7 @@ enum Head {
 impl Fragments {
     /// Whether streams of a media type are read for fragments.
     pub(crate) fn are_of(content_type: &str) -> bool {
-        matches!(content_type, "video/mp4" | "audio/mp4")
+        matches!(content_type.split(';').next(), Some("video/mp4" | "audio/mp4"))
     }
 
     /// The next bytes of a stream in pieces. Up to 15 of them may be held until more comes.

@@ -120,7 +120,12 @@ fn is_of_stream(content_type: &str) -> bool {
         return true;
     }
     let Some((kind, rest)) = content_type.split_once('/') else { return false };
-    content_type.len() <= POUR_TYPE_BYTES_MAX && ["video", "audio"].contains(&kind) && is_token(rest)
+    // With parameters: players need the rate of audio/L16 (RFC 3551, section 4.5.11).
+    let mut parts = rest.split(';');
+    let is_named = parts.next().is_some_and(is_token);
+    let is_parameter = |part: &str| part.split_once('=').is_some_and(|(a, b)| is_token(a) && is_token(b));
+    let is_short = content_type.len() <= POUR_TYPE_BYTES_MAX;
+    is_short && ["video", "audio"].contains(&kind) && is_named && parts.all(is_parameter)
 }
 
 #[cfg(test)]
@@ -157,11 +162,24 @@ mod tests {
             assert!(refused.contains(word), "{refused}");
         }
         let long = format!("video/{}", "a".repeat(POUR_TYPE_BYTES_MAX));
-        for wrong in ["", "video", "video/", "text/html", "video/a\r\nX: y", "image/svg+xml", &long] {
+        for wrong in [
+            "",
+            "video",
+            "video/",
+            "text/html",
+            "video/a\r\nX: y",
+            "image/svg+xml",
+            "audio/L16;rate",
+            "audio/L16; rate=1",
+            "audio/L16;rate=\"1\"",
+            &long,
+        ] {
             let refused = PourTerms { content_type: wrong.to_owned(), ..terms() }.check();
             assert!(matches!(refused, Err(PourRefused::ContentType(_))), "{wrong:?}");
         }
-        for right in ["video/mp4", "audio/L16", "application/octet-stream", "audio/vnd.wave"] {
+        for right in
+            ["video/mp4", "audio/L16;rate=48000;channels=1", "application/octet-stream", "audio/vnd.wave"]
+        {
             assert_eq!(PourTerms { content_type: right.to_owned(), ..terms() }.check(), Ok(()), "{right}");
         }
     }

@@ -192,7 +192,8 @@ impl Opener {
     }
 
     /// Opens a session of a client on a stream of this rate that a program pours. It begins now: a
-    /// stream waits for no viewer. A refusal is counted.
+    /// stream waits for no viewer. What is reserved is released some seconds after its last
+    /// response has ended. A refusal is counted.
     ///
     /// # Errors
     /// [`Refusal::Session`].
@@ -208,6 +209,7 @@ impl Opener {
         let name = format!("{LIVE}{name}");
         let opened = self.sessions.open_pushed(&name, playing, offers, client, now_ns, now_ns);
         let session = opened.map_err(|refused| self.refuse(refused.into()))?;
+        session.needs_answers();
         let session = OpenedSession::new(&self.sessions, session);
         self.continue_poured(&session, now_ns).map_err(|refused| self.refuse(refused.into()))?;
         Ok(session)

@@ -4,6 +4,7 @@ mod cast;
 mod mount;
 mod pour;
 mod receive;
+mod tap;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ pub(crate) use cast::{
 pub(crate) use mount::MountArguments;
 pub(crate) use pour::PourArguments;
 pub(crate) use receive::ReceiveArguments;
+pub(crate) use tap::TapArguments;
 
 /// The text of `reel help` after the list of commands.
 const AFTER_HELP: &str = "\
@@ -509,29 +511,6 @@ pub(crate) struct RemoveArguments {
     /// Ids of titles, as `reel titles` lists them
     #[arg(required = true, value_name = "TITLE")]
     pub(crate) titles: Vec<String>,
-}
-
-/// `reel tap`.
-#[derive(Debug, Args)]
-pub(crate) struct TapArguments {
-    /// Id of a title, as `reel titles` lists it, or live/NAME for a stream that is being poured
-    pub(crate) title: String,
-
-    /// The server's socket for programs (`reel serve --programs-socket`)
-    #[arg(long, value_name = "PATH", default_value = "reel.sock")]
-    pub(crate) socket: PathBuf,
-
-    /// Begin at this byte of the title's MP4 file
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    pub(crate) from: u64,
-
-    /// Class of the stream. Without it, the stream has deadlines; `aperiodic` has none
-    #[arg(long, value_name = "NAME", default_value = "")]
-    pub(crate) class: String,
-
-    /// At the end, print the number of messages and of system calls to wait and to wake
-    #[arg(long)]
-    pub(crate) stats: bool,
 }
 
 /// `reel export`.

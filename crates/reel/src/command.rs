@@ -9,6 +9,7 @@ mod form;
 mod ingest;
 mod learnt_prices;
 mod load;
+mod mapped;
 mod mount;
 mod pour;
 mod probe;

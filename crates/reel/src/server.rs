@@ -9,6 +9,7 @@ mod http;
 mod joins;
 mod kept_sessions;
 mod lanes;
+mod machine_time;
 mod members;
 mod nfs;
 mod programs;
@@ -20,6 +21,7 @@ pub use joins::JoinConfig;
 use joins::{ServerOutlets, joins_beside, targets};
 use kept_sessions::SessionKeeper;
 use lanes::{Runtimes, lanes};
+use machine_time::machine_time;
 use members::MemberWatch;
 pub use nfs::NfsConfig;
 
@@ -38,8 +40,8 @@ use reel_join::{DirectoryError, Joins};
 use reel_library::Library;
 use reel_metrics::MetricsRegistry;
 use reel_play::{
-    Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, TitleMetrics,
-    Uplink, UplinkRate,
+    Capacity, CapacityConfig, Housekeeper, MemoryPlan, MemoryUse, PlayCounters, PlayMetrics, PlayableTitle,
+    TitleMetrics, TransferPause, Uplink, UplinkRate,
 };
 use reel_pour::{PourMetrics, Pours};
 use reel_qos::ClientShare;
@@ -276,13 +278,7 @@ impl Server {
             runtime.spawn(poll_certificates(Arc::clone(certificates)));
         }
         let watching = config.watch.as_ref().map(|path| watch(path, &control, runtime)).transpose()?;
-        let housekeeper = Housekeeper {
-            sessions: Arc::clone(&parts.sessions),
-            disks: volume.disks().clone(),
-            uplink: Arc::clone(&parts.uplink),
-            capacity,
-            counters: Arc::clone(&parts.play),
-        };
+        let housekeeper = housekeeper(&parts, volume.disks(), capacity);
         let housekeeping = Housekeeping::start(housekeeper, config.housekeeping_clock)?;
         let keeper = match &config.sessions_file {
             Some(path) => Some(keep_sessions(path, &parts, &config)?),
@@ -433,6 +429,19 @@ fn keep_sessions(path: &Path, parts: &Parts, config: &ServeConfig) -> Result<Ses
 fn watch(path: &Path, control: &ControlPlane, runtime: &Handle) -> Result<Watching, ServeError> {
     watch_directory(control.clone(), path, runtime.clone())
         .map_err(|source| ServeError::Watch { path: path.to_owned(), source })
+}
+
+/// What housekeeping works on.
+fn housekeeper(parts: &Parts, disks: &Disks, capacity: Capacity) -> Housekeeper<PlayableTitle> {
+    Housekeeper {
+        sessions: Arc::clone(&parts.sessions),
+        disks: disks.clone(),
+        uplink: Arc::clone(&parts.uplink),
+        capacity,
+        counters: Arc::clone(&parts.play),
+        pause: TransferPause::default(),
+        machine_time,
+    }
 }
 
 /// The parts that all front ends use, the capacity that housekeeping measures, and the threads that

@@ -587,6 +587,12 @@ export interface NewOutlet {
    */
   from_byte?: number;
   /**
+   * Seconds, from 1 to 3600: if the session's outlets are not listed for so long, they end. So
+   * nothing is played on for a program that was killed. Without it, they end with the session. The
+   * last one that is given is that of all outlets of the session.
+   */
+  lease_s?: number;
+  /**
    * The destination: `file:NAME` for a new file of the directory that the server's configuration
    * names (`join.directory`), `tcp:ADDRESS:PORT` for what listens there, or `udp:ADDRESS:PORT` or
    * `rtp:ADDRESS:PORT` for datagrams to a host or a group, if the session plays a transport stream
@@ -626,8 +632,18 @@ export interface Outlet {
   late_bytes: number;
   /** Its number in its session, from 0 on. */
   number: number;
+  /**
+   * How long it pauses then (d): a mean of its last pauses. What others need of the disks, the
+   * network and the processors, and what the destination needs, is all in it.
+   */
+  pause_ms: number;
   /** Why it has ended, if that was before everything came. */
   reason?: string;
+  /**
+   * Bytes that it sends without a pause (N): a mean of its last runs; 0 before the first one has
+   * ended.
+   */
+  run_bytes: number;
   /** How far it has come. */
   state: OutletStage;
   /** Its destination. */

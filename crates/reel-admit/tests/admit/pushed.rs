@@ -87,6 +87,31 @@ fn a_pause_releases_everything_and_it_continues_where_it_is_told() {
     assert_eq!((permit.class, sessions.len()), (Class::APERIODIC, 0));
 }
 
+/// A session of a poured stream: what follows for hours is reserved, but only while a response is
+/// under way.
+#[test]
+fn one_that_needs_answers_is_released_when_it_has_none() {
+    let sessions = promising(2);
+    let session = open(&sessions, START_NS, START_NS).unwrap();
+    session.needs_answers();
+    sessions.push(&session, 0..CAST * ROUND_NS, START_NS).unwrap();
+    let tick = |from: u64, until: u64| {
+        for round in from..until {
+            sessions.tick(START_NS + round * ROUND_NS);
+        }
+        network_used(&sessions, START_NS + until * ROUND_NS)
+    };
+    assert_eq!(tick(0, 3), BYTES, "its client may come");
+    assert_eq!(tick(3, 12), 0, "it did not");
+    // It comes all the same, while there is room, and stays although nothing is sent for long.
+    let answer = session.answers();
+    sessions.push(&session, 0..CAST * ROUND_NS, START_NS + 12 * ROUND_NS).unwrap();
+    assert_eq!(tick(12, 40), BYTES);
+    drop(answer);
+    assert_eq!(tick(40, 52), 0);
+    assert!(sessions.admission().adds_up() && sessions.len() == 1);
+}
+
 /// The share of one client binds viewers, not what the operator has asked for.
 #[test]
 fn the_server_has_no_share() {

@@ -31,6 +31,8 @@ impl OutletService for FakeOutlets {
             from_byte: wanted.from_byte.unwrap_or(0),
             bytes: 0,
             late_bytes: 0,
+            run_bytes: 0,
+            pause_ms: 0.0,
         };
         outlets.push(outlet.clone());
         Ok(outlet)

@@ -16,6 +16,11 @@ pub struct NewOutlet {
     /// the session is played into another outlet already, the next one of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_byte: Option<u64>,
+    /// Seconds, from 1 to 3600: if the session's outlets are not listed for so long, they end. So
+    /// nothing is played on for a program that was killed. Without it, they end with the session.
+    /// The last one that is given is that of all outlets of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_s: Option<u32>,
 }
 
 /// A destination that takes the place of another one.
@@ -45,6 +50,12 @@ pub struct Outlet {
     pub bytes: u64,
     /// Bytes among those that it has taken after they were due.
     pub late_bytes: u64,
+    /// Bytes that it sends without a pause (N): a mean of its last runs; 0 before the first one has
+    /// ended.
+    pub run_bytes: u64,
+    /// How long it pauses then (d): a mean of its last pauses. What others need of the disks, the
+    /// network and the processors, and what the destination needs, is all in it.
+    pub pause_ms: f64,
 }
 
 /// How far an outlet has come.

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use reel_files::limits::{
-    ANSWER_TIME, BRANCHES_MAX, GATHER_TIME, LEAD, LOOK_EVERY, PIECE_BYTES_MIN, STREAMS_MAX,
-    STREAMS_PER_USER_MAX, UNUSED_TIME,
+    ANSWER_TIME, BRANCHES_MAX, GATHER_TIME, LEAD, LOOK_EVERY, PIECE_BYTES_MIN, SERVER_SILENCE_MAX,
+    STREAMS_MAX, STREAMS_PER_USER_MAX, UNUSED_TIME,
 };
 use reel_files::{
     Answer, BranchFile, ClassChange, FileForm, FileTimes, Joining, Look, MediaSession, OutletFacts, Owner,
@@ -449,7 +449,7 @@ proptest! {
 /// What a server says of an outlet.
 fn outlet(number: u64, state: &str, bytes: u64) -> OutletFacts {
     let (state, reason) = (state.to_owned(), (state == "ended").then(|| "it was slow".to_owned()));
-    OutletFacts { number, state, reason, from_byte: 0, bytes, late_bytes: 3 }
+    OutletFacts { number, state, reason, from_byte: 0, bytes, late_bytes: 3, run_bytes: 4, pause_ms: 0.25 }
 }
 
 fn joined(playing: &mut Playing) -> Joining {
@@ -477,7 +477,6 @@ fn a_joined_stream_follows_its_outlets_and_ends_with_them() {
         playing.stream.seek(0, playing.now),
         playing.stream.set_class("aperiodic".into()).map(drop),
         playing.stream.start_to_join("file:a").map(drop),
-        playing.stream.join_branch(1, &"file:c".into()).map(drop),
     ];
     assert!(busy.iter().all(|result| result.as_ref().is_err_and(|problem| problem.errno == Errno::BUSY)));
     assert_eq!(playing.stream.unused_since(), None, "it is used while the server plays it");
@@ -491,7 +490,7 @@ fn a_joined_stream_follows_its_outlets_and_ends_with_them() {
     assert_eq!(playing.stream.value(StreamFile::Position), "2.5");
     let value = |stream: &Stream, branch, file| stream.value(StreamFile::OfBranch(branch, file));
     let files = BranchFile::ALL.map(|file| value(&playing.stream, 1, file));
-    assert_eq!(files, ["file:b", "ended", "100", "3", "it was slow"]);
+    assert_eq!(files, ["file:b", "ended", "100", "3", "4", "0.250", "it was slow"]);
     playing.stream.outlets(&first.session, &[outlet(0, "complete", BYTES as u64)], at);
     assert_eq!(playing.stream.value(StreamFile::State), "ended");
     assert_eq!(playing.stream.take_left(), [first.session]);
@@ -512,6 +511,51 @@ fn a_stream_whose_outlets_all_end_early_has_failed_with_the_reason() {
         playing.stream.no_outlets(&joining.session, &problem(errno), playing.now);
         assert_eq!(playing.stream.value(StreamFile::State), state);
     }
+    // A server that was killed says nothing, and one that was restarted knows no outlet.
+    let mut playing = Playing::started();
+    let joining = joined(&mut playing);
+    let mut at = playing.now;
+    for state in ["joined", "joined", "failed"] {
+        assert_eq!(playing.stream.value(StreamFile::State), "joined");
+        playing.stream.no_outlets(&joining.session, &problem(Errno::IO), at);
+        assert_eq!(playing.stream.value(StreamFile::State), state);
+        at += SERVER_SILENCE_MAX / 2;
+    }
+    let mut playing = Playing::started();
+    let joining = joined(&mut playing);
+    playing.stream.outlets(&joining.session, &[], playing.now);
+    assert_eq!(playing.stream.value(StreamFile::State), "failed");
+    assert!(playing.stream.value(StreamFile::Error).contains("restarted"));
+}
+
+#[test]
+fn a_branch_gets_another_destination_or_keeps_the_one_it_has() {
+    let mut playing = Playing::started();
+    let joining = joined(&mut playing);
+    assert_eq!(joining.replaces, None);
+    let dest = |stream: &Stream| stream.value(StreamFile::OfBranch(0, BranchFile::Dest));
+    for (other, facts, shown) in
+        [("file:b", None, "file:a"), ("file:c", Some(outlet(0, "joined", 7)), "file:c")]
+    {
+        let next = playing.stream.join_branch(0, &other.into()).unwrap();
+        assert_eq!((next.replaces, next.from_byte, &*next.to), (Some(0), None, other));
+        let busy = playing.stream.join_branch(0, &"file:d".into());
+        assert!(busy.is_err_and(|problem| problem.errno == Errno::BUSY), "the server is asked");
+        assert_eq!(dest(&playing.stream), "file:a", "until the server has said so");
+        match facts {
+            Some(facts) => playing.stream.joined(&next, facts),
+            None => playing.stream.not_joined(&next, Some("no")),
+        }
+        assert_eq!(dest(&playing.stream), shown);
+        assert_eq!(playing.stream.value(StreamFile::State), "joined");
+    }
+    playing.stream.split().unwrap();
+    let second = playing.stream.join_branch(1, &"file:e".into()).unwrap();
+    playing.stream.joined(&second, outlet(1, "joined", 0));
+    let told = [outlet(0, "ended", 9), outlet(1, "joined", 0)];
+    playing.stream.outlets(&joining.session, &told, playing.now);
+    let ended = playing.stream.join_branch(0, &"file:f".into());
+    assert!(ended.is_err_and(|problem| problem.errno == Errno::BUSY && problem.text.contains("ended")));
 }
 
 #[test]
@@ -567,10 +611,8 @@ fn a_stream_gets_the_sound_of_another_stream_of_its_user() {
 fn what_takes_packets_is_joined_to_another_file_at_the_same_time() {
     let mut playing = Playing::started();
     playing.read(50_000);
-    let busy = playing.stream.start_to_join("udp:127.0.0.1:5000").map(drop).map_err(|busy| busy.errno);
-    assert_eq!(busy, Err(Errno::BUSY), "it plays as MP4");
-    playing.stream.pause().unwrap();
     let wanted = playing.stream.start_to_join("live:studio").unwrap().unwrap();
+    assert_eq!(playing.stream.take_left().len(), 1, "what it had as MP4 is given back");
     assert_eq!((wanted.form, playing.stream.value(StreamFile::Position)), (FileForm::Ts, "0.5".into()));
     playing.stream.not_started(&problem(Errno::INVAL), Some("{}"));
     assert_eq!(playing.stream.value(StreamFile::Position), "0.5", "it is where it was");

@@ -1,6 +1,7 @@
 //! One branch of a chain: what it was offered, and how it kept up. Pure.
 
 use super::NEVER_NS;
+use super::runs::Runs;
 use super::standing::Standing;
 use crate::limits::{BRANCH_HOLD_FORGOTTEN, JOIN_LEAD_NS};
 use crate::packet_times::PacketTimes;
@@ -31,6 +32,8 @@ pub(super) struct Branch {
     pub(super) pace: Standing,
     /// For how long it had waited for the link when it last finished something.
     link_moved_ns: u64,
+    /// What it sends in one go.
+    pub(super) runs: Runs,
 }
 
 #[derive(Debug)]
@@ -55,6 +58,7 @@ impl Branch {
             link: Standing::default(),
             pace: Standing::default(),
             link_moved_ns: 0,
+            runs: Runs::default(),
         }
     }
 
@@ -86,8 +90,11 @@ impl Branch {
         self.pieces.front().map_or(NEVER_NS, |piece| piece.due_ns)
     }
 
-    pub(super) fn take(&mut self, bytes_max: usize) -> Vec<Chunk> {
+    pub(super) fn take(&mut self, bytes_max: usize, now_ns: u64) -> Vec<Chunk> {
         let mut left = bytes_max.min(self.waiting_bytes());
+        if left > 0 {
+            self.runs.begins(now_ns);
+        }
         self.in_flight = self.in_flight.max(left);
         let mut chunks = Vec::new();
         for piece in &self.pieces {
@@ -106,6 +113,7 @@ impl Branch {
         let mut left = bytes.min(self.in_flight);
         let mut position = self.done;
         self.in_flight = 0;
+        self.runs.ends(left as u64, now_ns);
         self.done += left as u64;
         if left > 0 {
             self.moved_ns = self.own_ns(now_ns);

@@ -30,6 +30,8 @@ impl JoinThread {
         if !session.playing().is_poured_at(viewer.terms().bytes_per_s) {
             return Err(JoinRefused::PouredAgain(name.to_owned()));
         }
+        // What was reserved was released if the session was not used for a while.
+        serve.opener().continue_poured(&session, now_ns)?;
         let opening = Opening {
             session: Some(Arc::clone(&session)),
             body: Body::default(),

@@ -6,8 +6,9 @@ use super::{DeliveryReport, NetworkPath, NewDelivery};
 use crate::counters::PlayCounters;
 use crate::playable::{MediaRequest, Playable};
 use crate::policy::{Decided, Decision, DeliveryPolicy};
+use crate::transfers::RunLeft;
 use reel_admit::{PlayedBy, Session};
-use reel_cache::{Body, Due, QueuePosition, Ramp, Reader};
+use reel_cache::{Body, Due, QueuePosition, Ramp, Reader, Urgency};
 use reel_disk::Requester;
 use reel_qos::{AdmitError, Class, DEADLINE_NONE_NS, Kind};
 use std::net::{IpAddr, Ipv4Addr};
@@ -40,6 +41,10 @@ pub(super) struct Delivery<T> {
     pub(super) piece_bytes: u64,
     /// Set if it is sent in trains.
     pub(super) pacer: Option<Pacer>,
+    /// Where it is in its run while it has no deadlines.
+    pub(super) run: RunLeft,
+    /// Its client is on this machine, and takes processor time, too.
+    is_for_local_client: bool,
     session: Option<Arc<Session<T>>>,
     /// Where the media begins in the title as one file.
     file_offset: u64,
@@ -78,8 +83,14 @@ fn pacer(spread_bytes_per_s: Option<u64>, paced_bytes_per_s: Option<u64>, train_
 }
 
 impl<T: Playable> Delivery<T> {
-    /// `client` takes its turn on the disks with all its deliveries together.
-    pub(super) fn new(new: NewDelivery<T>, client: Option<IpAddr>, token: u64, now_ns: u64) -> Self {
+    /// `client` takes its turn on the disks with all its deliveries together. It is on this machine
+    /// if there is none, and `has_clients`.
+    pub(super) fn new(
+        new: NewDelivery<T>,
+        (client, has_clients): (Option<IpAddr>, bool),
+        token: u64,
+        now_ns: u64,
+    ) -> Self {
         let NewDelivery { tag, session, policy, body, preamble_bytes, file_offset, in_runs, path } = new;
         let DeliveryPolicy {
             class,
@@ -103,6 +114,7 @@ impl<T: Playable> Delivery<T> {
         let memory = reserved.and_then(|session| session.memory());
         let bytes = body.bytes();
         let requester = client.map(Requester::client);
+        let is_for_local_client = has_clients && client.is_none();
         let reader = Reader::new(body, class, due, token).reading_on(reads_on).promised(memory);
         let reader = reader.on_behalf_of(requester);
         Self {
@@ -126,6 +138,8 @@ impl<T: Playable> Delivery<T> {
                 NetworkPath::Local => 1,
             },
             pacer: train_bytes.and_then(|bytes| pacer(spread_bytes_per_s, paced_bytes_per_s, bytes)),
+            run: RunLeft::default(),
+            is_for_local_client,
             file_offset,
             follows_client,
             passing: passes_stream.then_some(Passing { from: file_offset, next: file_offset }),
@@ -319,14 +333,24 @@ impl<T: Playable> Delivery<T> {
         self.reader.is_promised() && self.class == Class::INTERACTIVE && !self.is_displaced
     }
 
+    /// Whether it comes after all others: it has no deadline, and no person waits for it.
+    pub(super) fn is_transfer(&self) -> bool {
+        self.class != Class::INTERACTIVE && matches!(self.reader.urgency(), Urgency::Unhurried)
+    }
+
     /// The most that may be sent now.
     pub(super) fn sendable_bytes(&self) -> usize {
         let train = self.pacer.as_ref().map_or(u64::MAX, Pacer::left_bytes);
         self.link.bytes_max().min(usize::try_from(train).unwrap_or(usize::MAX))
     }
 
-    /// These bytes are sent.
-    pub(super) fn spend(&mut self, bytes: u64) {
+    /// These bytes are sent, and are not its reader's any more.
+    pub(super) fn spend(&mut self, bytes: u64, counters: &PlayCounters) {
+        if self.is_transfer() {
+            self.run.spend(bytes);
+            counters.transfers.sent(bytes, self.is_for_local_client);
+        }
+        self.reader.advance(bytes);
         self.link.spend(bytes);
         if let Some(pacer) = &mut self.pacer {
             pacer.spend(bytes);

@@ -100,8 +100,8 @@ impl NetworkPath {
 pub enum Readiness {
     /// [`Engine::chunks`] has bytes to send.
     Ready,
-    /// It waits for units, buffers, the uplink, its start or its next train; an [`Event`] follows.
-    /// Or it waits for more of its body ([`Engine::append`]), and none follows.
+    /// It waits for units, buffers, the uplink, its start, its next train or run; an [`Event`]
+    /// follows. Or it waits for more of its body ([`Engine::append`]), and none follows.
     Waiting,
     /// The client has taken all of it.
     Done,
@@ -162,7 +162,8 @@ pub struct Engine<T> {
     uplink_ns: Option<u64>,
     /// How many deliveries wait for it.
     uplink_waiting: usize,
-    /// Deliveries that may send from a time on: at the start of their session, or their next train.
+    /// Deliveries that may send from a time on: at the start of their session, or their next train
+    /// or run.
     later: BTreeSet<(u64, DeliveryId)>,
     /// How many calls have begun and not ended.
     depth: u32,
@@ -295,9 +296,10 @@ impl<T: Playable> Engine<T> {
                 NetworkPath::Uplink { client, .. } => Some(client),
                 NetworkPath::Local => None,
             };
-            let path = if engine.uplink.is_some() { delivery.path } else { NetworkPath::Local };
+            let has_clients = engine.uplink.is_some();
+            let path = if has_clients { delivery.path } else { NetworkPath::Local };
             let delivery = NewDelivery { path, ..delivery };
-            let delivery = |token| Delivery::new(delivery, client, token, now_ns);
+            let delivery = |token| Delivery::new(delivery, (client, has_clients), token, now_ns);
             let id = DeliveryId(engine.deliveries.insert_with(delivery));
             if start_ns > now_ns {
                 engine.later.insert((start_ns, id));
@@ -374,8 +376,7 @@ impl<T: Playable> Engine<T> {
     pub fn release_sent(&mut self, id: DeliveryId, bytes: u64) {
         self.inside(|engine| {
             if let Some(delivery) = engine.deliveries.get_mut(id.0) {
-                delivery.reader.advance(bytes);
-                delivery.spend(bytes);
+                delivery.spend(bytes, &engine.counters);
             }
         })
     }
@@ -421,8 +422,8 @@ impl<T: Playable> Engine<T> {
         Some(match delivery.reader.urgency() {
             Urgency::Due(due_ns) => DeliveryOrder::Due(due_ns),
             Urgency::Waited => DeliveryOrder::Interactive,
-            Urgency::Unhurried if delivery.class == Class::INTERACTIVE => DeliveryOrder::Interactive,
-            Urgency::Unhurried => DeliveryOrder::Background,
+            Urgency::Unhurried if delivery.is_transfer() => DeliveryOrder::Background,
+            Urgency::Unhurried => DeliveryOrder::Interactive,
         })
     }
 
@@ -448,6 +449,7 @@ impl<T: Playable> Engine<T> {
             engine.give_grant_back(id);
             let delivery = engine.deliveries.remove(id.0)?;
             engine.later.remove(&(delivery.start_ns, id));
+            engine.later.remove(&(delivery.run.until_ns(), id));
             if let Some(pacer) = &delivery.pacer {
                 engine.later.remove(&(pacer.next_ns(), id));
             }

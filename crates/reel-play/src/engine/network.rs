@@ -59,6 +59,9 @@ impl<T: Playable> Engine<T> {
     /// Whether a delivery with bytes in memory may send some of them. If not, it waits for its
     /// turn, and an event follows.
     pub(super) fn may_send(&mut self, id: DeliveryId, now_ns: u64) -> bool {
+        if self.pauses(id, now_ns) {
+            return false;
+        }
         let classes = self.units().disks().classes();
         let (Some(uplink), Some(delivery)) = (&self.uplink, self.deliveries.get_mut(id.0)) else {
             return true;
@@ -107,6 +110,20 @@ impl<T: Playable> Engine<T> {
         // There may be time on the link at once.
         self.collect_grants(now_ns);
         self.deliveries.get(id.0).is_some_and(|delivery| delivery.link.bytes_max() > 0)
+    }
+
+    /// Whether a delivery leaves the processor to others now, as the schedule of transfers has it.
+    /// An event follows.
+    fn pauses(&mut self, id: DeliveryId, now_ns: u64) -> bool {
+        let Some(delivery) = self.deliveries.get_mut(id.0).filter(|delivery| delivery.is_transfer()) else {
+            return false;
+        };
+        let schedule = self.counters.transfers.schedule();
+        let until_ns = delivery.run.pauses_until(schedule, now_ns);
+        until_ns.is_some_and(|until_ns| {
+            self.later.insert((until_ns, id));
+            true
+        })
     }
 
     /// Gives deliveries of this thread what they were granted, and plans the next look if some

@@ -6,7 +6,7 @@ use reel_admit::{Sessions, SessionsConfig};
 use reel_cache::{Body, Due, Units};
 use reel_fixture::{STRIPE_BYTES, VolumeFixture};
 use reel_play::limits::{PREFETCH_EVERY_NS, PRESSURE_EVERY_NS, RELEASE_AFTER_NS};
-use reel_play::{DeliveryOrder, DeliveryPolicy, MediaRequest, NewDelivery, Readiness};
+use reel_play::{DeliveryOrder, DeliveryPolicy, MediaRequest, NewDelivery, Readiness, TransferSchedule};
 use reel_qos::{Class, ClassTable, ClientShare};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -153,6 +153,53 @@ fn what_begins_is_interactive_and_what_continues_is_due() {
     assert!((front.now_ns..front.now_ns + 2 * SEGMENT_NS).contains(&due_ns), "{due_ns}");
     let bulk = download(&mut front, 2, &clip);
     assert_eq!(front.engine.order(bulk), Some(DeliveryOrder::Background));
+}
+
+/// (N, d): what has no deadline sends N bytes, then nothing for d. What a viewer plays does not
+/// pause, and neither does what a person waits for.
+#[test]
+fn transfers_pause_after_each_run_and_viewers_never() {
+    const PAUSE_NS: u64 = 5_000_000;
+    let (fixture, units) = with(8 << 20, None);
+    let clip = Clip::of(&fixture, 0, SEGMENT);
+    let mut front = FrontEnd::new(&units, &sessions());
+    let schedule = TransferSchedule { run_bytes: SEGMENT, pause_ns: PAUSE_NS };
+    front.counters.transfers.set(schedule);
+    let session = front.open(&clip);
+    for (client, number) in [(1, 1), (2, 2)] {
+        front.request(client, &session, &segment(number));
+        front.play(client);
+        front.now_ns += 1_000_000_000;
+    }
+    assert_eq!(front.counters.transfers.sent_bytes(), 0, "nothing of it was a transfer");
+
+    let bulk = front.download(3, &clip);
+    front.pump(3);
+    let (mut pauses, mut before) = (0, 0);
+    for _ in 0..1000 {
+        front.turn();
+        if front.engine.reads_in_flight() > 0 {
+            continue;
+        }
+        if front.clients[&3].is_done {
+            break;
+        }
+        let run_bytes = (front.bytes_of(3) - before) as u64;
+        assert!((SEGMENT..2 * SEGMENT).contains(&run_bytes), "{run_bytes}");
+        let early_ns = front.now_ns + PAUSE_NS - 1;
+        front.engine.tick(early_ns);
+        assert!(front.engine.next_event().is_none(), "not before its time");
+        assert_eq!(front.engine.fill(bulk, early_ns), Some(Readiness::Waiting));
+        (pauses, before) = (pauses + 1, front.bytes_of(3));
+        front.now_ns += PAUSE_NS;
+        front.engine.tick(front.now_ns);
+        front.proceed();
+    }
+    assert!(front.clients[&3].is_done);
+    assert!((2..=4).contains(&pauses), "{pauses} pauses in four segments");
+    assert!(front.clients[&3].has == fixture.bytes[0]);
+    assert_eq!(front.counters.transfers.sent_bytes(), 4 * SEGMENT);
+    assert_eq!(front.counters.transfers.local_bytes(), 0);
 }
 
 /// A client that reads a file without a session is found to play it: what is under way continues

@@ -54,7 +54,7 @@ fn talk(socket: &str, number: usize, seconds: u64) -> Result<(), Box<dyn Error>>
     let mut speaker = Client::connect(socket.as_ref())?;
     let voice = speaker.pour(PourWanted {
         name: format!("talker-{number}"),
-        content_type: "audio/L16".to_owned(),
+        content_type: "audio/L16;rate=48000;channels=1".to_owned(),
         bytes_per_s: MESSAGE_BYTES as u64 * 50,
         // After a message that was late, the next ones come before the rate has room for them.
         workahead_bytes: 5 * MESSAGE_BYTES as u64,

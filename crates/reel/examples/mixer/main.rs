@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         outputs: outputs.iter().map(output).collect::<Result<_, _>>()?,
         samples_per_s: 48_000,
         frame_samples: 480,
-        late_samples: 2400,
+        ahead_samples: 2400,
+        late_ns: 50_000_000,
         delay_ns: 200_000_000,
     };
     if mix.outputs.is_empty() || mix.outputs.iter().any(|output| output.gains.len() != mix.inputs.len()) {

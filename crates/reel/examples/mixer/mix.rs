@@ -5,6 +5,7 @@
 
 use reel_client::{Client, ClientError, PourWanted, Wanted};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// What to mix.
 #[derive(Clone, Debug)]
@@ -17,8 +18,11 @@ pub(crate) struct Mix {
     pub(crate) samples_per_s: u64,
     /// Samples that are mixed at once.
     pub(crate) frame_samples: usize,
-    /// An input that is behind another one by more samples than this is silent there.
-    pub(crate) late_samples: usize,
+    /// Samples of an input that are taken from the server before the others have theirs.
+    pub(crate) ahead_samples: usize,
+    /// How long an input is waited for when another one has come, in nanoseconds. After that it is
+    /// silent until it comes.
+    pub(crate) late_ns: u64,
     /// How long after its time an output is due at its listeners, in nanoseconds.
     pub(crate) delay_ns: u64,
 }
@@ -48,6 +52,8 @@ struct Input {
     samples: VecDeque<i16>,
     /// The first byte of a sample whose second one has not come yet.
     half: Option<u8>,
+    /// It was waited for in vain, and has not come since.
+    is_late: bool,
 }
 
 /// Mixes until all inputs have ended.
@@ -55,19 +61,19 @@ pub(crate) fn run(client: &mut Client, mix: &Mix) -> Result<Mixed, ClientError> 
     let wanted: Vec<Wanted> = mix.inputs.iter().map(|name| live(name)).collect();
     let mut inputs = Vec::new();
     for opened in client.open(&wanted)? {
-        inputs.push(Input { stream: opened?, is_open: true, samples: VecDeque::new(), half: None });
+        inputs.push(Input::new(opened?));
     }
     // What is ahead of the others stays with the server.
     let inputs_set: Vec<u64> = inputs.iter().map(|input| input.stream).collect();
-    client.resize(&inputs_set, 2 * (mix.frame_samples + mix.late_samples) as u64)?;
+    client.resize(&inputs_set, 2 * (mix.frame_samples + mix.ahead_samples) as u64)?;
     let mut outputs = Vec::new();
     for output in &mix.outputs {
         outputs.push(client.pour(poured(mix, output))?);
     }
-    let mut mixed = Mixed::default();
+    let (mut mixed, mut waiting_since) = (Mixed::default(), None);
     while inputs.iter().any(|input| input.is_open) {
-        take(client, &mut inputs)?;
-        while is_ready(mix, &inputs) {
+        take(client, mix, &mut inputs, waiting_since.is_none())?;
+        while is_ready(mix, &mut inputs, &mut waiting_since) {
             mix_frame(client, mix, &mut inputs, &outputs, &mut mixed)?;
         }
     }
@@ -81,20 +87,32 @@ fn live(name: &str) -> Wanted {
     Wanted { title: format!("live/{name}"), ..Wanted::default() }
 }
 
+/// The media type of one channel of linear sound: players know its rate from that alone.
+pub(crate) fn sound_type(samples_per_s: u64) -> String {
+    format!("audio/L16;rate={samples_per_s};channels=1")
+}
+
 fn poured(mix: &Mix, output: &Output) -> PourWanted {
     PourWanted {
         name: output.name.clone(),
-        content_type: "audio/L16".to_owned(),
+        content_type: sound_type(mix.samples_per_s),
         bytes_per_s: 2 * mix.samples_per_s,
-        workahead_bytes: 2 * (mix.frame_samples + mix.late_samples) as u64,
+        workahead_bytes: 2 * (mix.frame_samples + mix.ahead_samples) as u64,
         delay_ns: mix.delay_ns,
     }
 }
 
-/// Takes what has come of all inputs; waits if nothing has.
-fn take(client: &mut Client, inputs: &mut [Input]) -> Result<(), ClientError> {
-    let set: Vec<u64> = inputs.iter().filter(|input| input.is_open).map(|input| input.stream).collect();
-    for held in client.read(&set, true)? {
+/// Takes what has come of all inputs but those that are ahead. Waits if nothing has: with `wait`
+/// until something comes, else for a moment, since an input may be late by then.
+fn take(client: &mut Client, mix: &Mix, inputs: &mut [Input], wait: bool) -> Result<(), ClientError> {
+    let ahead = mix.frame_samples + mix.ahead_samples;
+    let wanted = inputs.iter().filter(|input| input.is_open && !input.has(ahead));
+    let set: Vec<u64> = wanted.map(|input| input.stream).collect();
+    let taken = client.read(&set, wait)?;
+    if taken.is_empty() && !wait {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for held in taken {
         let mut bytes = Vec::new();
         client.copy(&held, &mut bytes);
         client.give_back(held.stream, 1)?;
@@ -109,18 +127,27 @@ fn take(client: &mut Client, inputs: &mut [Input]) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Whether a frame can be mixed: all open inputs have one, or one of them is too far ahead.
-fn is_ready(mix: &Mix, inputs: &[Input]) -> bool {
-    let has = |input: &Input, samples: usize| input.samples.len() >= samples;
-    let late = mix.frame_samples + mix.late_samples;
-    match inputs.iter().any(|input| input.is_open) {
-        true => {
-            let waits = inputs.iter().any(|input| input.is_open && !has(input, mix.frame_samples));
-            inputs.iter().any(|input| has(input, if waits { late } else { mix.frame_samples }))
-        }
+/// Whether a frame can be mixed: all open inputs have one, or were waited for.
+fn is_ready(mix: &Mix, inputs: &mut [Input], waiting_since: &mut Option<Instant>) -> bool {
+    if !inputs.iter().any(|input| input.is_open) {
         // The rest, however short.
-        false => inputs.iter().any(|input| has(input, 1)),
+        return inputs.iter().any(|input| input.has(1));
     }
+    if !inputs.iter().any(|input| input.has(mix.frame_samples)) {
+        *waiting_since = None;
+        return false;
+    }
+    let mut missing: Vec<&mut Input> =
+        inputs.iter_mut().filter(|input| input.is_open && !input.has(mix.frame_samples)).collect();
+    if missing.iter().any(|input| !input.is_late) {
+        let since = *waiting_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < Duration::from_nanos(mix.late_ns) {
+            return false;
+        }
+    }
+    missing.iter_mut().for_each(|input| input.is_late = true);
+    *waiting_since = None;
+    true
 }
 
 fn mix_frame(
@@ -138,6 +165,7 @@ fn mix_frame(
         if input.is_open {
             mixed.silent_samples += (samples - there) as u64;
         }
+        input.is_late &= there < samples;
         let mut frame: Vec<i16> = input.samples.drain(..there).collect();
         frame.resize(samples, 0);
         frames.push(frame);
@@ -157,6 +185,14 @@ fn mix_frame(
 }
 
 impl Input {
+    fn new(stream: u64) -> Input {
+        Input { stream, is_open: true, samples: VecDeque::new(), half: None, is_late: false }
+    }
+
+    fn has(&self, samples: usize) -> bool {
+        self.samples.len() >= samples
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         for byte in bytes {
             match self.half.take() {

@@ -1,5 +1,6 @@
 //! The arguments of `reel pour`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -37,6 +38,15 @@ pub(crate) struct PourArguments {
     pub(crate) socket: PathBuf,
 
     /// At the end, print the number of bytes and of system calls to wait and to wake
-    #[arg(long)]
+    #[arg(long, conflicts_with = "mapped")]
     pub(crate) stats: bool,
+
+    /// Run FILTER in place of this command, which pours the stream from memory that it shares with
+    /// the server: a program that uses reel_client or reel_mms.h
+    #[arg(long)]
+    pub(crate) mapped: bool,
+
+    /// The program that pours the stream, and its arguments
+    #[arg(last = true, value_name = "FILTER", requires = "mapped")]
+    pub(crate) filter: Vec<OsString>,
 }

@@ -1,4 +1,5 @@
-//! `reel pour`: plays standard input to others while it comes, through a running server's memory.
+//! `reel pour`: plays standard input, or what a program puts into its memory, to others while it
+//! comes, through a running server's memory.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -6,6 +7,7 @@ use std::path::Path;
 use reel_client::limits::{POURED_BYTES_MAX, POURED_MESSAGE_BYTES_MAX};
 use reel_client::{Client, ClientError, PourWanted};
 
+use super::mapped::{self, Standard};
 use crate::args::PourArguments;
 use crate::failure::{Exit, Failure};
 use crate::logging::say;
@@ -15,21 +17,16 @@ const PACKET_BYTES: usize = 188;
 
 /// `reel pour`.
 pub(super) fn run(arguments: &PourArguments, quiet: bool) -> Result<Exit, Failure> {
-    let mut client = connect(&arguments.socket)?;
-    let bytes_per_s = arguments.rate.0.div_ceil(8);
-    let half_a_second = (bytes_per_s / 2).min(POURED_BYTES_MAX as u64 / 2);
-    let wanted = PourWanted {
-        name: arguments.name.clone(),
-        content_type: arguments.content_type.clone(),
-        bytes_per_s,
-        workahead_bytes: arguments.workahead.map_or(half_a_second, |size| size.bytes()),
-        delay_ns: arguments.delay.ns,
-    };
-    let stream = client.pour(wanted).map_err(|error| failure_of(&error))?;
-    if !quiet {
-        say(format!("others play it at /live/{} of the server", arguments.name));
+    if arguments.mapped {
+        return run_mapped(arguments, quiet);
     }
-    let packet_bytes = if arguments.content_type == "video/mp2t" { PACKET_BYTES } else { 1 };
+    let mut client = connect(&arguments.socket)?;
+    let wanted = wanted(arguments);
+    let bytes_per_s = wanted.bytes_per_s;
+    let stream = client.pour(wanted).map_err(|error| failure_of(&error))?;
+    announce(arguments, quiet);
+    let is_transport = arguments.content_type.split(';').next() == Some("video/mp2t");
+    let packet_bytes = if is_transport { PACKET_BYTES } else { 1 };
     let copied = copy(&mut client, stream, (bytes_per_s, packet_bytes));
     let poured_bytes = client.poured_bytes(stream);
     copied?;
@@ -38,6 +35,33 @@ pub(super) fn run(arguments: &PourArguments, quiet: bool) -> Result<Exit, Failur
         say(format!("{poured_bytes} bytes, {} system calls to wait and to wake", client.kernel_calls()));
     }
     Ok(Exit::Done)
+}
+
+/// Begins a stream for a program, and runs it in place of this one.
+fn run_mapped(arguments: &PourArguments, quiet: bool) -> Result<Exit, Failure> {
+    let filter = mapped::filter(&arguments.filter, "reel pour --mapped NAME --rate RATE -- FILTER")?;
+    let client = connect(&arguments.socket)?;
+    let socket = client.pour_for_exec(wanted(arguments)).map_err(|error| failure_of(&error))?;
+    announce(arguments, quiet);
+    Err(mapped::run(filter, Standard::Output, socket))
+}
+
+fn announce(arguments: &PourArguments, quiet: bool) {
+    if !quiet {
+        say(format!("others play it at /live/{} of the server", arguments.name));
+    }
+}
+
+fn wanted(arguments: &PourArguments) -> PourWanted {
+    let bytes_per_s = arguments.rate.0.div_ceil(8);
+    let half_a_second = (bytes_per_s / 2).min(POURED_BYTES_MAX as u64 / 2);
+    PourWanted {
+        name: arguments.name.clone(),
+        content_type: arguments.content_type.clone(),
+        bytes_per_s,
+        workahead_bytes: arguments.workahead.map_or(half_a_second, |size| size.bytes()),
+        delay_ns: arguments.delay.ns,
+    }
 }
 
 /// Puts all of standard input into a stream, in whole packets until its end.

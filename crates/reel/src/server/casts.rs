@@ -220,9 +220,10 @@ fn refusal(refused: CastRefused) -> CastRefusal {
         CastRefused::Title(LibraryError::NoSuchTitle { id }) => CastRefusal::NoSuchTitle(id),
         CastRefused::Title(LibraryError::NoStream { .. }) => CastRefusal::Impossible(detail),
         CastRefused::Title(_) => CastRefusal::Failed(detail),
-        CastRefused::NameTaken(_) | CastRefused::GroupTaken { .. } | CastRefused::TooMany => {
-            CastRefusal::Taken(detail)
-        }
+        CastRefused::NameTaken(_)
+        | CastRefused::GroupTaken { .. }
+        | CastRefused::SentTo(_)
+        | CastRefused::TooMany => CastRefusal::Taken(detail),
         CastRefused::NotAdmitted(refused) => CastRefusal::NotAdmitted {
             detail,
             retry_after_s: refused.retry_after_s(),

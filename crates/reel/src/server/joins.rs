@@ -6,6 +6,7 @@ use reel_api::wire::{NewOutlet, OtherDestination, Outlet, OutletStage};
 use reel_api::{OutletRefusal, OutletService};
 use reel_cache::limits::READER_STRIPES_MAX;
 use reel_cast::Casts;
+use reel_join::limits::LEASE_S_MAX;
 use reel_join::{
     GroupOptions, JoinDirectory, JoinFrontEnd, JoinMetrics, JoinRefused, Joins, OutletReport, OutletState,
     Target, Targets,
@@ -57,9 +58,11 @@ pub(super) fn targets(config: &JoinConfig) -> Result<Targets, ServeError> {
 
 /// The joins of a server, which send nothing to an address that a cast of it sends to.
 pub(super) fn joins_beside(casts: &Casts, parts: &Parts, targets: Targets, pours: &Pours) -> Joins {
-    let casts = casts.clone();
+    let others = casts.clone();
     let (sessions, units) = (Arc::clone(&parts.sessions), parts.units.clone());
-    Joins::new(targets, sessions, units, pours.clone(), move |to| casts.that_sends_to(to))
+    let joins = Joins::new(targets, sessions, units, pours.clone(), move |to| others.that_sends_to(to));
+    casts.beside(joins.sent_to());
+    joins
 }
 
 impl BoundJoins {
@@ -87,7 +90,14 @@ impl OutletService for ServerOutlets {
     fn add(&self, key: &str, wanted: NewOutlet, client: IpAddr) -> Result<Outlet, OutletRefusal> {
         let key = key.parse().map_err(|_| OutletRefusal::NoSuchSession)?;
         self.0.allow(client).map_err(refusal)?;
-        self.0.add(&key, &wanted.to, wanted.from_byte, now_ns()).map(outlet_of).map_err(refusal)
+        if wanted.lease_s.is_some_and(|lease_s| !(1..=LEASE_S_MAX).contains(&lease_s)) {
+            return Err(OutletRefusal::Impossible(format!("lease_s is from 1 to {LEASE_S_MAX} seconds")));
+        }
+        let added = self.0.add(&key, &wanted.to, wanted.from_byte, now_ns()).map_err(refusal)?;
+        if let Some(lease_s) = wanted.lease_s {
+            self.0.lease(&key, lease_s, now_ns());
+        }
+        Ok(outlet_of(added))
     }
 
     fn replace(
@@ -113,13 +123,14 @@ impl OutletService for ServerOutlets {
 }
 
 fn outlet_of(report: OutletReport) -> Outlet {
-    let OutletReport { number, to, state, from_byte, bytes, late_bytes } = report;
+    let OutletReport { number, to, state, from_byte, bytes, late_bytes, runs } = report;
     let (state, reason) = match state {
         OutletState::Joined => (OutletStage::Joined, None),
         OutletState::Complete => (OutletStage::Complete, None),
         OutletState::Ended(reason) => (OutletStage::Ended, Some(reason)),
     };
-    Outlet { number, to, state, reason, from_byte, bytes, late_bytes }
+    let (run_bytes, pause_ms) = (runs.run_bytes, runs.pause_ns as f64 / 1e6);
+    Outlet { number, to, state, reason, from_byte, bytes, late_bytes, run_bytes, pause_ms }
 }
 
 fn refusal(refused: JoinRefused) -> OutletRefusal {

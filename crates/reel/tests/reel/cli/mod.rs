@@ -12,6 +12,7 @@ mod https;
 mod kernel;
 mod life;
 mod logs;
+mod mapped;
 mod mounting;
 mod names;
 mod on_air;

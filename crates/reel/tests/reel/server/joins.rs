@@ -111,6 +111,11 @@ fn a_session_is_played_into_a_file() {
         let ended = joining.ended(&key, 0);
         assert_eq!(ended["state"], "complete", "{driver:?} {class}: {ended}");
         assert_eq!(ended["bytes"], joining.rig.film.len(), "{ended}");
+        if class == "periodic" {
+            // The film is longer than what a join is ahead.
+            let runs = (ended["run_bytes"].as_u64(), ended["pause_ms"].as_f64());
+            assert!(runs.0.is_some_and(|bytes| bytes > 0) && runs.1.is_some_and(|ms| ms > 0.0), "{ended}");
+        }
         assert!(fs::read(joining.path("copy.mp4")).expect("written") == joining.rig.film, "other bytes");
         assert_eq!(names(joining.directory.path()), ["copy.mp4"]);
         // Another one begins where it is told to.

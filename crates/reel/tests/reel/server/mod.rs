@@ -14,6 +14,7 @@ mod many_titles;
 mod memory;
 mod merged;
 mod misuse;
+mod mixing;
 mod nfs;
 mod panics;
 mod play_it_with;

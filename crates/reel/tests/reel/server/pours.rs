@@ -2,7 +2,6 @@
 
 use crate::server::misuse::promising_with;
 use crate::server::rig::{DRIVERS, Rig, unchunked};
-use mix::{Mix, Mixed, Output, run};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, Layout, Post, Producer, producer_word};
 use reel_arena::{Others, SharedMemory};
 use reel_client::{
@@ -16,13 +15,10 @@ use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-#[path = "../../../examples/mixer/mix.rs"]
-mod mix;
-
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// 160 Mb/s, so that a test pours some MB in a moment.
-fn wanted(name: &str) -> PourWanted {
+pub(super) fn wanted(name: &str) -> PourWanted {
     PourWanted {
         name: name.to_owned(),
         content_type: "video/mp2t".to_owned(),
@@ -43,12 +39,12 @@ fn ask(rig: &Rig, request: &str) -> TcpStream {
     stream
 }
 
-fn get(rig: &Rig, name: &str, version: &str) -> TcpStream {
+pub(super) fn get(rig: &Rig, name: &str, version: &str) -> TcpStream {
     ask(rig, &format!("GET /live/{name} HTTP/{version}\r\nHost: reel\r\nConnection: close\r\n\r\n"))
 }
 
 /// Reads to the end, in the background: head and body.
-fn read_to_end(mut stream: TcpStream) -> JoinHandle<(String, Vec<u8>)> {
+pub(super) fn read_to_end(mut stream: TcpStream) -> JoinHandle<(String, Vec<u8>)> {
     std::thread::spawn(move || {
         let mut all = Vec::new();
         // A response that is cut off may end with a reset.
@@ -162,65 +158,6 @@ fn programs_read_what_others_pour() {
         let (_, got) = viewer.join().expect("read");
         assert!(got == expected, "{driver:?}: {} of {} bytes", got.len(), expected.len());
         rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
-    }
-}
-
-/// The example of docs/programs.md: two sources and two mixes of them, sample by sample. One source
-/// is shorter.
-#[test]
-fn a_mixer_mixes_what_others_pour() {
-    const SAMPLES: [usize; 2] = [50_000, 40_000];
-    let rig = Rig::new(|_| {});
-    let gains = [[1.0, 0.5], [-0.25, 2.0]];
-    let source = |number: usize| move |at: usize| ((at * (number + 3)) % 20_000) as i16 - 10_000;
-    let sound = |name: &str| PourWanted {
-        content_type: "audio/L16".to_owned(),
-        bytes_per_s: 2_000_000,
-        workahead_bytes: 20_000,
-        ..wanted(name)
-    };
-    let mut sources = [0, 1].map(|number| {
-        let mut client = Client::connect(&rig.socket()).expect("connected");
-        let stream = client.pour(sound(["left", "right"][number])).expect("poured");
-        Some((client, stream, number))
-    });
-    let output = |number: usize| Output { name: format!("mix-{number}"), gains: gains[number].to_vec() };
-    let mix = Mix {
-        inputs: vec!["left".to_owned(), "right".to_owned()],
-        outputs: vec![output(0), output(1)],
-        samples_per_s: 1_000_000,
-        frame_samples: 480,
-        // Nothing is late in this test, however slow the machine is.
-        late_samples: 1_000_000,
-        delay_ns: 1_000_000_000,
-    };
-    let socket = rig.socket();
-    let mixer = std::thread::spawn(move || run(&mut Client::connect(&socket).expect("connected"), &mix));
-    rig.await_metric("reel_pours", |pours| pours == 4.0);
-    let listeners = [0, 1].map(|number| read_to_end(get(&rig, &format!("mix-{number}"), "1.0")));
-    rig.await_metric("reel_pour_viewers", |viewers| viewers == 4.0);
-    let sources: Vec<_> = sources.iter_mut().filter_map(Option::take).collect();
-    let sources = sources.into_iter().map(|(mut client, stream, number)| {
-        std::thread::spawn(move || {
-            let bytes: Vec<u8> =
-                (0..SAMPLES[number]).flat_map(|at| source(number)(at).to_be_bytes()).collect();
-            // Messages that cut samples in two.
-            bytes.chunks(1999).for_each(|part| client.put(stream, part).expect("put"));
-            client.end_pour(stream).expect("ended");
-        })
-    });
-    sources.collect::<Vec<_>>().into_iter().for_each(|source| source.join().expect("poured"));
-    let mixed = mixer.join().expect("ended").expect("mixed");
-    assert_eq!(mixed, Mixed { samples: SAMPLES[0] as u64, silent_samples: 0 });
-    for (listener, gains) in listeners.into_iter().zip(gains) {
-        let (_, got) = listener.join().expect("read");
-        let sample = |number: usize, at: usize| if at < SAMPLES[number] { source(number)(at) } else { 0 };
-        let mixed = |at: usize| {
-            let sum: f32 = (0..2).map(|number| f32::from(sample(number, at)) * gains[number]).sum();
-            (sum.round() as i16).to_be_bytes()
-        };
-        let expected: Vec<u8> = (0..SAMPLES[0]).flat_map(mixed).collect();
-        assert!(got == expected, "{gains:?}: {} of {} bytes", got.len(), expected.len());
     }
 }
 

@@ -310,6 +310,9 @@ mod inside {
         socket.join_multicast_v4(&group, &Ipv4Addr::UNSPECIFIED).expect("a member");
         let receiver = Receiver::on(socket);
         is_added(&joining.add(&key, "udp:239.1.1.1:5006"));
+        // Nor may a cast begin where an outlet sends.
+        let body = r#"{"title":"stream","group":"239.1.1.1:5006","loop":true,"name":"late"}"#;
+        refused(&casts::ask(&joining.rig, body), 409, "is played to 239.1.1.1:5006");
         assert_eq!(joining.ended(&key, 0)["state"], "complete");
         let datagrams = receiver.datagrams(datagrams_of(&stream).count());
         assert!(datagrams.iter().map(Vec::as_slice).eq(datagrams_of(&stream)), "{} came", datagrams.len());

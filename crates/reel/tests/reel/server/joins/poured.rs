@@ -1,8 +1,9 @@
 //! Joins of what programs pour.
 
-use super::{Joining, names};
+use super::{Joining, add, names};
 use crate::server::rig::{Answer, DRIVERS, admitting};
 use reel_client::{Client, PourWanted};
+use reel_play::UplinkRate;
 use serde_json::json;
 use std::fs;
 
@@ -118,7 +119,7 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let (_client, _) = pour(&joining, 20_000_000);
     assert_eq!(open(&joining, "studio", "royal").status, 400);
     let key = session(&joining, "periodic");
-    let refused = super::add(&joining.rig, &key, &json!({ "to": "file:a.ts", "from_byte": 1 }));
+    let refused = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "from_byte": 1 }));
     assert_eq!(refused.status, 422, "{}", String::from_utf8_lossy(&refused.body));
     // It has no form that a player asks for.
     for (path, status) in
@@ -130,4 +131,56 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     let told = joining.rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), "");
     assert_eq!(told.status, 204);
     joining.rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
+}
+
+/// A client that was killed asks for nothing any more.
+#[test]
+fn an_outlet_ends_with_its_lease() {
+    let joining = Joining::new(admitting);
+    let (mut client, stream) = pour(&joining, 20_000_000);
+    let key = session(&joining, "periodic");
+    for lease_s in [0, 3601] {
+        let refused = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "lease_s": lease_s }));
+        assert_eq!(refused.status, 422, "{}", String::from_utf8_lossy(&refused.body));
+    }
+    let added = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "lease_s": 1 }));
+    assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
+    client.put(stream, &pattern(200_000)).expect("put");
+    joining.rig.await_metric("reel_join_outlets", |outlets| outlets == 0.0);
+    let ended = joining.ended(&key, 0);
+    assert!(ended["reason"].as_str().expect("a reason").contains("longer than its lease"), "{ended}");
+    super::until("no file", || names(joining.directory.path()).is_empty());
+    client.end_pour(stream).expect("ended");
+}
+
+/// There is room for one. What it holds is released while nothing uses it, and reserved again when
+/// it is played.
+#[test]
+fn a_session_that_nothing_uses_holds_nothing() {
+    let joining = Joining::new(|config| {
+        admitting(config);
+        config.promise.network_bps = Some(20_000_000);
+        config.promise.uplink = UplinkRate::Known(20_000_000);
+    });
+    let (mut client, stream) = pour(&joining, 1_500_000);
+    let first = session(&joining, "periodic");
+    assert_eq!(open(&joining, "studio", "periodic").status, 503, "there is room for one");
+    let mut opened = None;
+    super::until("room for another one", || {
+        let answer = open(&joining, "studio", "periodic");
+        opened = (answer.status == 201).then(|| answer.json());
+        opened.is_some()
+    });
+    let second = opened.expect("opened");
+    let second = second["key"].as_str().expect("a key");
+    assert_eq!(joining.add(second, "file:second.ts").status, 201);
+    let refused = joining.add(&first, "file:first.ts");
+    assert_eq!(refused.status, 503, "{}", String::from_utf8_lossy(&refused.body));
+    client.put(stream, &pattern(200_000)).expect("put");
+    client.end_pour(stream).expect("ended");
+    assert_eq!(joining.ended(second, 0)["state"], "complete");
+    // The stream is over, so nothing of it is reserved much longer.
+    super::until("nothing reserved", || {
+        joining.rig.metric("reel_promised_ratio{resource=\"network\"}") == 0.0
+    });
 }
