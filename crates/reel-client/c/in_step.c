@@ -26,6 +26,25 @@ static int fail(const char *what) {
     return 1;
 }
 
+/* Shows all of a stream that is due, and gives it back. */
+static int show_due(struct reel_client *client, struct reel_stream **stream, struct shown *shown) {
+    for (;;) {
+        if (!shown->has_next) {
+            int taken = reel_read(client, stream, 1, &shown->next, 1, REEL_POLL);
+            if (taken < 0) return fail(reel_error(client));
+            shown->has_next = taken == 1;
+        }
+        /* The clock may have been moved since the message was taken. */
+        uint64_t due_ns = shown->has_next ? reel_due_ns(&shown->next) : 0;
+        if (!shown->has_next || (due_ns > now_ns() && due_ns != UINT64_MAX)) return 0;
+        if (write(shown->file, shown->next.bytes, shown->next.length) != (ssize_t)shown->next.length) return fail("cannot write");
+        shown->shown_ns = shown->next.shown_ns;
+        shown->has_shown = 1;
+        shown->has_next = 0;
+        if (reel_give_back(client, *stream, 1) != 0) return fail(reel_error(client));
+    }
+}
+
 int main(int argc, char **argv) {
     size_t count = argc > 3 ? (size_t)argc - 3 : 0;
     if (count < 1 || count > REEL_STEP_MAX) {
@@ -48,36 +67,24 @@ int main(int argc, char **argv) {
     double seconds = strtod(argv[2], NULL);
     if (!(seconds >= 0 && seconds < 1e9)) return fail("the time is a number of seconds");
     if (reel_open_in_step(client, wanted, count, (uint64_t)(seconds * 1e9), streams) != 0) return fail(reel_error(client));
-    uint64_t most_apart_ns = 0, due_ns;
+    uint64_t most_apart_ns = 0;
     size_t left = count;
     while (left > 0) {
         for (size_t i = 0; i < count; i++) {
             struct shown *shown = &all[i];
             struct reel_state state;
             if (!streams[i]) continue;
-            if (!shown->has_next) {
-                int taken = reel_read(client, &streams[i], 1, &shown->next, 1, REEL_POLL);
-                if (taken < 0) return fail(reel_error(client));
-                shown->has_next = taken == 1;
-            }
-            /* The clock may have been moved since the message was taken. */
-            if (shown->has_next && ((due_ns = reel_due_ns(&shown->next)) <= now_ns() || due_ns == UINT64_MAX)) {
-                if (write(shown->file, shown->next.bytes, shown->next.length) != (ssize_t)shown->next.length) return fail("cannot write");
-                shown->shown_ns = shown->next.shown_ns;
-                shown->has_shown = 1;
-                shown->has_next = 0;
-                if (reel_give_back(client, streams[i], 1) != 0) return fail(reel_error(client));
-                for (size_t j = 0; j < count; j++) {
-                    uint64_t other = all[j].shown_ns, own = shown->shown_ns, apart = own > other ? own - other : other - own;
-                    if (streams[j] && all[j].has_shown && apart > most_apart_ns) most_apart_ns = apart;
-                }
-            }
+            if (show_due(client, &streams[i], shown) != 0) return 1;
             reel_states(&streams[i], 1, &state);
             if (state.ending == REEL_OPEN || shown->has_next) continue;
             if (state.ending != REEL_COMPLETE) return fail(reel_ending_text(state.ending));
             reel_close(client, &streams[i], 1);
             left--;
         }
+        for (size_t i = 0; i < count; i++)
+            for (size_t j = 0; j < count; j++)
+                if (streams[i] && streams[j] && all[i].has_shown && all[j].has_shown && all[i].shown_ns > all[j].shown_ns + most_apart_ns)
+                    most_apart_ns = all[i].shown_ns - all[j].shown_ns;
         struct timespec pause = {.tv_nsec = 1000000};
         nanosleep(&pause, NULL);
     }

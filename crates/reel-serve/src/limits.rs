@@ -54,15 +54,19 @@ pub const ACCEPT_RETRY_NS: u64 = SECOND_NS / 10;
 /// Housekeeping looks at it as often.
 pub const REPORT_EVERY_NS: u64 = SECOND_NS / 4;
 
-/// The clock of streams in step stands when a byte is so late: two looks. With the time to the next
-/// look and a message, that stays within 80 ms, by which people do not notice that lips and voice
-/// differ (Halvorsen).
+/// The clock of streams in step stands when a byte of one is so much later than those of the
+/// others: two looks. With the time to the next look, that stays within 80 ms, by which people do
+/// not notice that lips and voice differ (Halvorsen).
 pub const STEP_LATE_NS: u64 = SECOND_NS / 25;
 
 /// It also stands when a program still has what was due [`STEP_LATE_NS`] ago, and has given nothing
 /// of that stream back for this long: the time of two messages. A program that is always late by
 /// the same time does not slow the clock down.
 pub const STEP_STALL_NS: u64 = SECOND_NS / 12;
+
+/// It stands when nothing of any stream of a set was given back for so long: its program is paused,
+/// or all of its disks are late. Shorter pauses are caught up by the program.
+pub const STEP_PAUSE_NS: u64 = SECOND_NS / 2;
 
 /// Threads that write the playlists of long titles. The work of one is a second for a million
 /// fragments; a second thread writes those of other titles meanwhile.

@@ -308,6 +308,34 @@ fn a_receiver_that_stalls_has_the_other_one_wait() {
     }
 }
 
+/// A program that is busy for a moment is late with both, and makes up for it. One that is paused
+/// finds the clock where it left it.
+#[test]
+fn a_program_that_is_late_with_both_keeps_them_in_step() {
+    let fixture = fixture(20);
+    let units = fixture.units(8);
+    let mut set = Set::open(&fixture, &units, 0, 0);
+    let stall = |set: &mut Set, for_ns| {
+        let until_ns = set.now_ns.get() + for_ns;
+        set.seen.iter().for_each(|seen| seen.stalls_until_ns.set(until_ns));
+        set.run(for_ns);
+    };
+    set.run(2_000 * MS);
+    for _ in 0..10 {
+        stall(&mut set, 300 * MS);
+        set.run(50 * MS);
+    }
+    assert_eq!(set.seen[0].moved_ns.get(), 0);
+    stall(&mut set, 4_000 * MS);
+    let (pictures, sound) = (set.media_ns(0), set.media_ns(1));
+    assert!(pictures < 5_600 * MS, "{pictures}");
+    set.run(2_000 * MS);
+    let moved_ns = set.seen[0].moved_ns.get();
+    assert!((3_900 * MS..=4_100 * MS).contains(&moved_ns), "{moved_ns}");
+    assert_eq!(moved_ns, set.seen[1].moved_ns.get());
+    set.assert_in_step(pictures.max(sound) + PICTURE_NS, 40);
+}
+
 #[test]
 fn a_stream_whose_disk_is_late_has_the_other_one_wait() {
     let fixture = fixture(20);

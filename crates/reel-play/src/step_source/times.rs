@@ -95,7 +95,7 @@ impl StepTimes {
     }
 
     /// The next message, which begins with `bytes` (not empty) at a position. It ends where media
-    /// time is later by more than [`STEP_MESSAGE_NS`], or where a head ends, whose samples have
+    /// time is later by [`STEP_MESSAGE_NS`], or where a head ends, whose samples have
     /// times of their own.
     pub fn cut(&mut self, position: u64, bytes: &[u8]) -> Cut {
         let end = position + bytes.len() as u64;
@@ -104,7 +104,7 @@ impl StepTimes {
         let until_ns = shown_ns.saturating_add(STEP_MESSAGE_NS);
         let later = |times: &[(u64, u64)]| {
             let next = times.partition_point(|(at, _)| *at <= position);
-            times[next..].iter().find(|(_, shown_ns)| *shown_ns > until_ns).map(|(at, _)| *at)
+            times[next..].iter().find(|(_, shown_ns)| *shown_ns >= until_ns).map(|(at, _)| *at)
         };
         let samples = self.track.as_ref().and_then(|track| later(&track.samples));
         let ends = [stop, samples, later(&self.stretches)];
@@ -258,7 +258,7 @@ mod tests {
     }
 
     /// However the bytes come, and however much of a message is taken: a message has the media time
-    /// of its first sample, and no later one begins more than 40 ms later.
+    /// of its first sample, and all others in it begin less than 40 ms later.
     #[test]
     fn messages_have_the_times_of_their_samples() {
         let mut rng = Rng::new(1);
@@ -273,7 +273,7 @@ mod tests {
                 let in_it = position as u64..(position + cut) as u64;
                 let begun: Vec<_> = samples.iter().filter(|(at, _)| in_it.contains(at)).collect();
                 let last_ns = begun.last().map_or(shown_ns, |(_, time_ns)| *time_ns);
-                assert!(last_ns <= shown_ns + STEP_MESSAGE_NS, "{last_ns} in a message of {shown_ns}");
+                assert!(last_ns < shown_ns + STEP_MESSAGE_NS, "{last_ns} in a message of {shown_ns}");
                 if let Some((_, first_ns)) = begun.iter().rev().find(|(at, _)| *at == position as u64) {
                     assert_eq!(*first_ns, shown_ns);
                     messages += 1;

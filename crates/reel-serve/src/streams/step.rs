@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   due = media time + clock     for all streams
-//!   clock: stands while the next byte of a stream is due and is not there,
-//!          or while its reader holds what was due and gives nothing back
+//!   clock: stands while one stream is behind another one: its next byte is due and is not there,
+//!          or its reader holds what was due and gives nothing back;
+//!          or while all of them are still
 //! ```
 
 use super::{Batch, Offer, Outlet, Stream, StreamId, Streams, front};
-use crate::limits::{STEP_LATE_NS, STEP_STALL_NS};
+use crate::limits::{STEP_LATE_NS, STEP_PAUSE_NS, STEP_STALL_NS};
 use reel_admit::Session;
 use reel_arena::mms::Ending;
 use reel_cache::Pace;
@@ -43,6 +44,19 @@ pub(super) struct Step {
     session_class: Class,
     /// Where the stream is that is last, as the session knows it.
     last_ns: u64,
+    /// All readers are still.
+    is_paused: bool,
+}
+
+/// How a stream keeps to the clock.
+#[derive(Clone, Copy)]
+struct Lag {
+    /// How long ago the first byte was due that its reader is not done with.
+    late_ns: u64,
+    /// The same of the first byte that was not offered; 0 if all was.
+    next_ns: u64,
+    /// For how long its reader has given nothing back.
+    still_ns: u64,
 }
 
 /// What a stream has beside other streams if it is in step.
@@ -116,23 +130,17 @@ impl InStep {
 }
 
 impl<O: Outlet> Stream<O> {
-    /// By how much the stream is behind the clock, if the clock has to stand for it.
-    fn behind_ns(&mut self, step: &Step, now_ns: u64) -> u64 {
-        let Some(in_step) = &mut self.in_step else { return 0 };
+    /// How the stream keeps to the clock; `None` if its reader has all.
+    fn lag(&self, step: &Step, now_ns: u64) -> Option<Lag> {
+        let in_step = self.in_step.as_ref()?;
         let late_ns = |shown_ns| now_ns.saturating_sub(step.due_ns(shown_ns));
-        let mut behind_ns = 0;
-        if self.offered_bytes < self.left_bytes {
-            let next_ns = late_ns(in_step.shown_ns(self.done_bytes + self.offered_bytes, step));
-            in_step.is_late |= next_ns > STEP_LATE_NS;
-            behind_ns = if in_step.is_late { next_ns } else { 0 };
-        }
-        if let Some((_, shown_ns)) = in_step.offered.front() {
-            let held_ns = late_ns(*shown_ns);
-            let still_ns = now_ns.saturating_sub(in_step.moved_ns);
-            in_step.is_held |= held_ns > STEP_LATE_NS && still_ns > STEP_STALL_NS;
-            behind_ns = behind_ns.max(if in_step.is_held { held_ns } else { 0 });
-        }
-        behind_ns
+        let all_offered = self.offered_bytes >= self.left_bytes;
+        let next_ns = || late_ns(in_step.shown_ns(self.done_bytes + self.offered_bytes, step));
+        Some(Lag {
+            late_ns: late_ns(self.last_ns(step)?),
+            next_ns: if all_offered { 0 } else { next_ns() },
+            still_ns: now_ns.saturating_sub(in_step.moved_ns),
+        })
     }
 
     /// Where its reader is; `None` if it has all.
@@ -163,6 +171,7 @@ impl<O: Outlet> Streams<O> {
             terms,
             session_class: session.class(),
             last_ns: from_ns,
+            is_paused: false,
         };
         for (source, outlet) in sources {
             let StepSource { body, head_bytes, from, times, .. } = source;
@@ -231,16 +240,17 @@ impl<O: Outlet> Streams<O> {
         batch: &mut Batch,
         now_ns: u64,
     ) {
-        let (mut behind_ns, mut last) = (0, None);
+        let (mut lags, mut last) = (Vec::new(), None);
         for id in &step.streams {
             let Some(stream) = self.streams.get_mut(id) else { continue };
             if batch.has_ended(*id) || !stream.let_go(*id, engine, batch, now_ns) {
                 continue;
             }
-            behind_ns = stream.behind_ns(step, now_ns).max(behind_ns);
+            lags.extend(stream.lag(step, now_ns).map(|lag| (*id, lag)));
             let place = stream.last_ns(step).map(|shown_ns| (shown_ns, stream.delivery));
             last = last.into_iter().chain(place).min();
         }
+        let behind_ns = self.behind_ns(step, &lags);
         let mut changes = behind_ns > 0;
         step.due_ns = step.due_ns.saturating_add(behind_ns);
         if let Some((last_ns, delivery)) = last
@@ -261,6 +271,29 @@ impl<O: Outlet> Streams<O> {
                 stream.outlet.clock_moved(behind_ns);
             }
         }
+    }
+
+    /// By how much the clock has to be moved. All may be late by the same time: that of a program
+    /// that is busy for a moment keeps them in step.
+    fn behind_ns(&mut self, step: &mut Step, lags: &[(StreamId, Lag)]) -> u64 {
+        let all = || lags.iter().map(|(_, lag)| *lag);
+        let common_ns = all().map(|lag| lag.late_ns).min().unwrap_or(0);
+        let still_ns = all().map(|lag| lag.still_ns).min().unwrap_or(0);
+        step.is_paused |= common_ns > STEP_PAUSE_NS && still_ns > STEP_PAUSE_NS;
+        step.is_paused &= still_ns > 0;
+        let mut most_ns = 0;
+        for (id, lag) in lags {
+            let in_step = self.streams.get_mut(id).and_then(|stream| stream.in_step.as_mut());
+            let Some(in_step) = in_step else { continue };
+            let [held_ns, next_ns] =
+                [lag.late_ns, lag.next_ns].map(|late_ns| late_ns.saturating_sub(common_ns));
+            in_step.is_late |= next_ns > STEP_LATE_NS;
+            in_step.is_held |= held_ns > STEP_LATE_NS && lag.still_ns > STEP_STALL_NS;
+            if in_step.is_held || in_step.is_late {
+                most_ns = most_ns.max(if in_step.is_held { held_ns } else { next_ns });
+            }
+        }
+        most_ns + if step.is_paused { common_ns } else { 0 }
     }
 
     /// A stream was closed: the others continue without it.
