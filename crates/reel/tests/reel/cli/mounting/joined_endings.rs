@@ -1,5 +1,7 @@
 //! Streams that are joined when their mount or their server is killed, or when their disk is full.
 
+mod night;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -17,18 +19,8 @@ use crate::cli::rig::{PATIENCE, TestDir};
 use crate::cli::serving::Running;
 
 #[test]
-fn a_killed_mount_leaves_no_file_of_a_joined_stream_and_nothing_reserved() {
-    run_in_own_mounts("cli::mounting::joined_endings::killed_mount");
-}
-
-#[test]
 fn a_joined_stream_fails_when_its_server_was_killed_and_another_one_runs() {
     run_in_own_mounts("cli::mounting::joined_endings::next_server");
-}
-
-#[test]
-fn a_joined_stream_fails_when_its_server_is_killed_and_none_runs() {
-    run_in_own_mounts("cli::mounting::joined_endings::no_server");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Joins of what programs pour.
 
+mod night;
+
 use super::{Joining, add, names};
 use crate::server::rig::{Answer, DRIVERS, admitting};
 use reel_client::{Client, PourWanted};
 use reel_play::UplinkRate;
 use serde_json::json;
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn pour(joining: &Joining, bytes_per_s: u64) -> (Client, u64) {
     let mut client = Client::connect(&joining.rig.socket()).expect("connected");
@@ -133,9 +136,8 @@ fn what_a_session_of_a_poured_stream_cannot_do_is_said() {
     joining.rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
 }
 
-/// A client that was killed asks for nothing any more.
 #[test]
-fn an_outlet_ends_with_its_lease() {
+fn a_lease_has_bounds() {
     let joining = Joining::new(admitting);
     let (mut client, stream) = pour(&joining, 20_000_000);
     let key = session(&joining, "periodic");
@@ -143,6 +145,14 @@ fn an_outlet_ends_with_its_lease() {
         let refused = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "lease_s": lease_s }));
         assert_eq!(refused.status, 422, "{}", String::from_utf8_lossy(&refused.body));
     }
+    client.end_pour(stream).expect("ended");
+}
+
+/// A client that was killed asks for nothing any more.
+fn an_outlet_ends_with_its_lease() {
+    let joining = Joining::new(admitting);
+    let (mut client, stream) = pour(&joining, 20_000_000);
+    let key = session(&joining, "periodic");
     let added = add(&joining.rig, &key, &json!({ "to": "file:a.ts", "lease_s": 1 }));
     assert_eq!(added.status, 201, "{}", String::from_utf8_lossy(&added.body));
     client.put(stream, &pattern(200_000)).expect("put");
@@ -153,6 +163,13 @@ fn an_outlet_ends_with_its_lease() {
     client.end_pour(stream).expect("ended");
 }
 
+/// How far the time of housekeeping is ahead, in the one test that changes it.
+static AHEAD_NS: AtomicU64 = AtomicU64::new(0);
+
+fn clock_ahead() -> u64 {
+    reel_rt::now_ns() + AHEAD_NS.load(Ordering::Relaxed)
+}
+
 /// There is room for one. What it holds is released while nothing uses it, and reserved again when
 /// it is played.
 #[test]
@@ -161,10 +178,13 @@ fn a_session_that_nothing_uses_holds_nothing() {
         admitting(config);
         config.promise.network_bps = Some(20_000_000);
         config.promise.uplink = UplinkRate::Known(20_000_000);
+        config.housekeeping_clock = clock_ahead;
     });
     let (mut client, stream) = pour(&joining, 1_500_000);
     let first = session(&joining, "periodic");
     assert_eq!(open(&joining, "studio", "periodic").status, 503, "there is room for one");
+    // From now on, what nothing has used for a moment was not used for a minute.
+    AHEAD_NS.store(60_000_000_000, Ordering::Relaxed);
     let mut opened = None;
     super::until("room for another one", || {
         let answer = open(&joining, "studio", "periodic");
