@@ -13,6 +13,9 @@ pub enum Client {
     Address(IpAddr),
     /// The programs of a user of this machine, by the number of the user.
     User(u32),
+    /// A user of this machine, by its number, for whom a program asks over HTTP. It is counted as
+    /// the user's programs are.
+    NamedUser(u32),
     /// The server itself: its operator has asked for what it sends to a group.
     Server,
 }
@@ -50,6 +53,7 @@ impl Client {
     pub(crate) fn counted(self) -> Client {
         match self {
             Client::Address(address) => Client::Address(client_network(address)),
+            Client::NamedUser(user) => Client::User(user),
             Client::User(_) | Client::Server => self,
         }
     }
@@ -65,7 +69,7 @@ impl Client {
     pub(crate) fn sharer(self, gateways: &[AddressRange]) -> Option<Client> {
         let address = match self {
             Client::Address(address) => address,
-            Client::User(_) => return Some(self),
+            Client::User(_) | Client::NamedUser(_) => return Some(self.counted()),
             Client::Server => return None,
         };
         let has_no_share = address.to_canonical().is_loopback() || is_gateway(address, gateways);
@@ -88,7 +92,7 @@ impl fmt::Display for Client {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Client::Address(address) => address.fmt(out),
-            Client::User(user) => write!(out, "user {user}"),
+            Client::User(user) | Client::NamedUser(user) => write!(out, "user {user}"),
             Client::Server => out.write_str("this server"),
         }
     }

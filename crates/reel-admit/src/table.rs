@@ -65,7 +65,7 @@ impl<T> Table<T> {
         match client {
             Client::Server => return Ok(()),
             Client::Address(address) if is_gateway(address, &self.gateways) => return Ok(()),
-            Client::Address(_) | Client::User(_) => {}
+            Client::Address(_) | Client::User(_) | Client::NamedUser(_) => {}
         }
         let client = client.counted();
         let Some(held) = self.by_client.get(&client) else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use crate::SessionRefusal;
 use crate::body::JsonBody;
-use crate::sessions::{Client, address_of};
+use crate::sessions::client_of;
 use crate::wire::{NewOutlet, OtherDestination, Outlet, OutletList};
 use crate::{ControlPlane, Problem, on_blocking_thread};
 use axum::Extension;
@@ -10,8 +10,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reel_admit::Client;
 use reel_qos::Refusal;
-use std::net::IpAddr;
 
 /// The outlets of a running server's sessions. The key of a session entitles.
 pub trait OutletService: Send + Sync + 'static {
@@ -20,7 +20,7 @@ pub trait OutletService: Send + Sync + 'static {
     ///
     /// # Errors
     /// It is refused.
-    fn add(&self, key: &str, wanted: NewOutlet, client: IpAddr) -> Result<Outlet, OutletRefusal>;
+    fn add(&self, key: &str, wanted: NewOutlet, client: Client) -> Result<Outlet, OutletRefusal>;
 
     /// Has a session played into another destination in place of an outlet, for this client. May
     /// block as `add`.
@@ -32,7 +32,7 @@ pub trait OutletService: Send + Sync + 'static {
         key: &str,
         number: u64,
         wanted: OtherDestination,
-        client: IpAddr,
+        client: Client,
     ) -> Result<Outlet, OutletRefusal>;
 
     /// The outlets of a session; `None` if none has this key.
@@ -116,10 +116,9 @@ pub(super) async fn add(
     client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<NewOutlet>,
 ) -> Result<Response, Problem> {
-    let address = address_of(client);
     check_key(&control, &key, client)?;
-    let of = key.clone();
-    let added = on_blocking_thread(move || control.outlets().add(&of, wanted, address)).await?;
+    let (of, client) = (key.clone(), client_of(client));
+    let added = on_blocking_thread(move || control.outlets().add(&of, wanted, client)).await?;
     let outlet = added.map_err(OutletRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{key}/outlets/{}", outlet.number);
     let mut response = (StatusCode::CREATED, Json(outlet)).into_response();
@@ -159,10 +158,10 @@ pub(super) async fn replace(
     client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<OtherDestination>,
 ) -> Result<Json<Outlet>, Problem> {
-    let address = address_of(client);
     check_key(&control, &key, client)?;
+    let client = client_of(client);
     let replaced =
-        on_blocking_thread(move || control.outlets().replace(&key, number, wanted, address)).await?;
+        on_blocking_thread(move || control.outlets().replace(&key, number, wanted, client)).await?;
     replaced.map(Json).map_err(OutletRefusal::into_problem)
 }
 
@@ -182,7 +181,7 @@ pub(super) async fn remove(
 
 /// The key is of a session that this client may have.
 fn check_key(control: &ControlPlane, key: &str, client: Option<Extension<Client>>) -> Result<(), Problem> {
-    let session = control.sessions().one(key, address_of(client));
+    let session = control.sessions().one(key, client_of(client));
     session.map(drop).map_err(SessionRefusal::into_problem)
 }
 

@@ -2,13 +2,14 @@
 //! the data plane.
 
 use crate::body::JsonBody;
-use crate::sessions::{Client, address_of};
+use crate::sessions::client_of;
 use crate::wire::{OpenPouredSession, Pour, PourList, PouredSession};
 use crate::{ControlPlane, Problem, SessionRefusal, SessionReport};
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use reel_admit::Client;
 use reel_pour::PourReport;
 
 /// `GET /api/v1/pours`
@@ -35,7 +36,7 @@ pub(super) async fn open_session(
     client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<OpenPouredSession>,
 ) -> Result<Response, Problem> {
-    let opened = control.sessions().open_poured(&name, wanted.class.as_deref(), address_of(client));
+    let opened = control.sessions().open_poured(&name, wanted.class.as_deref(), client_of(client));
     let SessionReport { key, title, class, expires_in_s, .. } =
         opened.map_err(SessionRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{key}");

@@ -1,7 +1,7 @@
 //! Counts and logs the control plane's requests.
 
 use crate::jobs::{JobState, Jobs};
-use crate::sessions::Client;
+use crate::sessions::ClientAddress;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -21,7 +21,8 @@ const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 /// The middleware.
 pub(super) async fn observe(State(requests): State<Arc<Requests>>, request: Request, next: Next) -> Response {
     let (method, uri, started) = (request.method().clone(), request.uri().clone(), Instant::now());
-    let client = request.extensions().get::<Client>().map(|client| client.0.to_canonical().to_string());
+    let client =
+        request.extensions().get::<ClientAddress>().map(|client| client.0.to_canonical().to_string());
     let response = next.run(request).await;
     let status = response.status().as_u16();
     if let Some(count) = requests.by_class.get(usize::from(status / 100).wrapping_sub(1)) {

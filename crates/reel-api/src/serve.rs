@@ -6,7 +6,7 @@ use crate::limits::{
     TOLD_FULL_TIME_MAX,
 };
 use crate::serve_http2::serve_http2;
-use crate::sessions::Client;
+use crate::sessions::ClientAddress;
 use crate::tls_stream::TlsStream;
 use crate::turns::{TurnStream, Turns};
 use axum::response::IntoResponse;
@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use reel_serve::Proxies;
+use reel_serve::{LocalSocket, Proxies, USER_FIELD, client_of};
 use reel_tls::Protocol;
 use std::borrow::Cow;
 use std::io::{self, Cursor};
@@ -43,7 +43,7 @@ pub async fn serve_connection(
     peer: IpAddr,
     control: ControlPlane,
 ) {
-    let turns = Turns::of(peer);
+    let turns = Turns::of(peer).through(LocalSocket::of(&stream));
     match tls {
         None => {
             let (reader, writer) = stream.into_split();
@@ -88,7 +88,13 @@ pub(super) fn name_client<B>(
     let values = request.headers().get_all("x-forwarded-for").iter();
     let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     let client = proxies.client(peer, Some(&values.join(",")));
-    request.extensions_mut().insert(Client(client));
+    let socket = turns.socket().filter(|_| values.is_empty());
+    let mut users = request.headers().get_all(USER_FIELD).iter();
+    // Several users are none.
+    let user = users.next().filter(|_| users.next().is_none()).and_then(|user| user.to_str().ok());
+    let asker = client_of(client, user, socket);
+    request.extensions_mut().insert(ClientAddress(client));
+    request.extensions_mut().insert(asker);
     turns.take_as(client, proxies.uplink_client(client));
     client
 }

@@ -10,7 +10,6 @@ use reel_qos::Class;
 use reel_rt::now_ns;
 use reel_serve::{KeyOf, KeyUse, LIVE, Opener, Refusal};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Opens, lists and ends sessions.
@@ -22,7 +21,7 @@ pub struct ServerSessions {
 }
 
 impl SessionService for ServerSessions {
-    fn open(&self, id: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, id: &str, client: Client) -> Result<SessionReport, SessionRefusal> {
         let title = self.opener.title(id, reel_library::Form::Cmaf).map_err(refusal)?;
         let (client, now_ns) = (SessionClient::new(client, Class::PERIODIC), now_ns());
         let session = self.opener.session(id, title, Form::Ladder, client, now_ns).map_err(refusal)?.keep();
@@ -33,7 +32,7 @@ impl SessionService for ServerSessions {
         &self,
         name: &str,
         class: Option<&str>,
-        client: IpAddr,
+        client: Client,
     ) -> Result<SessionReport, SessionRefusal> {
         let now_ns = now_ns();
         let viewer = self.pours.view(name, now_ns);
@@ -65,12 +64,12 @@ impl SessionService for ServerSessions {
         self.opener.sessions().list(now_ns()).into_iter().map(|session| self.report(session)).collect()
     }
 
-    fn one(&self, key: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn one(&self, key: &str, client: Client) -> Result<SessionReport, SessionRefusal> {
         let now_ns = now_ns();
         Ok(self.report(self.of_key(key, client, now_ns)?.summary(now_ns)))
     }
 
-    fn change_class(&self, key: &str, class: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn change_class(&self, key: &str, class: &str, client: Client) -> Result<SessionReport, SessionRefusal> {
         let now_ns = now_ns();
         let session = self.of_key(key, client, now_ns)?;
         match self.opener.change_class(&session, class, client, now_ns) {
@@ -80,7 +79,7 @@ impl SessionService for ServerSessions {
         }
     }
 
-    fn close(&self, key: &str, client: IpAddr) -> Result<(), SessionRefusal> {
+    fn close(&self, key: &str, client: Client) -> Result<(), SessionRefusal> {
         let key = key.parse().map_err(|_| SessionRefusal::NoSuchSession)?;
         let (sessions, now_ns) = (self.opener.sessions(), now_ns());
         match (sessions.find(&key, now_ns), sessions.former(&key)) {
@@ -102,7 +101,7 @@ impl ServerSessions {
     fn of_key(
         &self,
         key: &str,
-        client: IpAddr,
+        client: Client,
         now_ns: u64,
     ) -> Result<Arc<Session<PlayableTitle>>, SessionRefusal> {
         let session = key.parse().ok().and_then(|key| self.opener.sessions().find(&key, now_ns));
@@ -113,8 +112,8 @@ impl ServerSessions {
     }
 
     /// Whether a client may use a key.
-    fn check(&self, key: KeyOf<'_>, client: IpAddr) -> Result<(), SessionRefusal> {
-        let used = KeyUse { title: None, class: None, client: client.into() };
+    fn check(&self, key: KeyOf<'_>, client: Client) -> Result<(), SessionRefusal> {
+        let used = KeyUse { title: None, class: None, client };
         self.opener.check_key(key, used).map_err(refusal)
     }
 
@@ -141,7 +140,7 @@ fn refusal(refusal: Refusal) -> SessionRefusal {
         Refusal::NoSuchForm { .. } => SessionRefusal::NoSuchForm(detail),
         Refusal::NoSuchClass { .. } => SessionRefusal::NoSuchClass(detail),
         Refusal::ClassOfOthers { .. } => SessionRefusal::ClassOfOthers(detail),
-        Refusal::KeyOfClient => SessionRefusal::KeyOfClient(detail),
+        Refusal::KeyOfClient | Refusal::KeyOfUser => SessionRefusal::KeyOfClient(detail),
         Refusal::Session(refused) if refused.is_too_long() => SessionRefusal::TooLong(detail),
         Refusal::Session(SessionRefused::Refused(refused)) => {
             let (is_of_client, refusal) = (refused.is_of_client(), refused.refusal().cloned());

@@ -11,6 +11,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use reel_admit::Client;
 use reel_admit::limits::START_BOUND_NS;
 use reel_library::Form;
 use reel_qos::Refusal;
@@ -22,16 +23,16 @@ use tokio::time::timeout;
 
 /// The address a request came from, set on every request by the connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Client(pub(super) IpAddr);
+pub(super) struct ClientAddress(pub(super) IpAddr);
 
 /// The sessions of a running server.
 pub trait SessionService: Send + Sync + 'static {
-    /// Opens a session on a title for a client address. May block: the title's index may have to be
+    /// Opens a session on a title for a client. May block: the title's index may have to be
     /// read first.
     ///
     /// # Errors
     /// There is no such title, it cannot be read, or its deadlines cannot be reserved.
-    fn open(&self, title: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
+    fn open(&self, title: &str, client: Client) -> Result<SessionReport, SessionRefusal>;
 
     /// Opens a session of a client on a stream that a program pours, in the class of this name, or
     /// in that of streams with deadlines. It is played into destinations, or not at all.
@@ -42,7 +43,7 @@ pub trait SessionService: Send + Sync + 'static {
         &self,
         name: &str,
         class: Option<&str>,
-        client: IpAddr,
+        client: Client,
     ) -> Result<SessionReport, SessionRefusal>;
 
     /// When the bytes of a title as one file are shown. May block as [`SessionService::open`] does.
@@ -59,24 +60,24 @@ pub trait SessionService: Send + Sync + 'static {
     /// All open sessions, oldest first.
     fn list(&self) -> Vec<SessionReport>;
 
-    /// The session of a key that a client address has.
+    /// The session of a key that a client has.
     ///
     /// # Errors
     /// There is no such session.
-    fn one(&self, key: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
+    fn one(&self, key: &str, client: Client) -> Result<SessionReport, SessionRefusal>;
 
     /// Has a session continue in another class. Waits for the ledger, and for nothing else.
     ///
     /// # Errors
     /// There is no such session or class, the class is not for this client, or the session is not
     /// admitted in it. Then it keeps its class and what it holds.
-    fn change_class(&self, key: &str, class: &str, client: IpAddr) -> Result<SessionReport, SessionRefusal>;
+    fn change_class(&self, key: &str, class: &str, client: Client) -> Result<SessionReport, SessionRefusal>;
 
     /// Ends a session.
     ///
     /// # Errors
     /// There is no such session.
-    fn close(&self, key: &str, client: IpAddr) -> Result<(), SessionRefusal>;
+    fn close(&self, key: &str, client: Client) -> Result<(), SessionRefusal>;
 
     /// The titles of which no session is opened because threads panicked on them, each with the
     /// reason in words. Does not wait.
@@ -207,9 +208,9 @@ pub(super) async fn open(
     client: Option<Extension<Client>>,
     JsonBody(wanted): JsonBody<OpenSession>,
 ) -> Result<Response, Problem> {
-    let address = address_of(client);
+    let client = client_of(client);
     let time_max = Duration::from_nanos(control.sessions().opening_time_max_ns());
-    let opening = on_blocking_thread(move || control.sessions().open(&wanted.title, address));
+    let opening = on_blocking_thread(move || control.sessions().open(&wanted.title, client));
     let opened = in_time(time_max, opening).await?;
     let session = opened.map_err(SessionRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{}", session.key);
@@ -221,8 +222,8 @@ pub(super) async fn open(
 }
 
 /// Only a router without a server around it, in tests, knows no client.
-pub(super) fn address_of(client: Option<Extension<Client>>) -> IpAddr {
-    client.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |client| client.0.0)
+pub(super) fn client_of(client: Option<Extension<Client>>) -> Client {
+    client.map_or(Client::Address(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), |client| client.0)
 }
 
 /// `GET /api/v1/titles/{id}/file-times`
@@ -266,7 +267,7 @@ pub(super) async fn one(
     Path(key): Path<String>,
     client: Option<Extension<Client>>,
 ) -> Result<Json<Session>, Problem> {
-    let session = control.sessions().one(&key, address_of(client));
+    let session = control.sessions().one(&key, client_of(client));
     Ok(Json(session.map_err(SessionRefusal::into_problem)?.into()))
 }
 
@@ -277,9 +278,9 @@ pub(super) async fn change(
     client: Option<Extension<Client>>,
     JsonBody(SessionChange { class }): JsonBody<SessionChange>,
 ) -> Result<Json<Session>, Problem> {
-    let address = address_of(client);
+    let client = client_of(client);
     // The ledger may take some milliseconds for a refusal.
-    let changed = on_blocking_thread(move || control.sessions().change_class(&key, &class, address)).await?;
+    let changed = on_blocking_thread(move || control.sessions().change_class(&key, &class, client)).await?;
     Ok(Json(changed.map_err(SessionRefusal::into_problem)?.into()))
 }
 
@@ -289,7 +290,7 @@ pub(super) async fn close(
     Path(key): Path<String>,
     client: Option<Extension<Client>>,
 ) -> Result<StatusCode, Problem> {
-    let closed = control.sessions().close(&key, address_of(client));
+    let closed = control.sessions().close(&key, client_of(client));
     closed.map(|()| StatusCode::NO_CONTENT).map_err(SessionRefusal::into_problem)
 }
 

@@ -5,7 +5,7 @@
 //! there, too: the operator must see it when clients hold all slots.
 
 use crate::problem::Problem;
-use crate::sessions::Client;
+use crate::sessions::ClientAddress;
 use crate::upload::stopping;
 use crate::upload_places::UploadPlace;
 use crate::{ControlPlane, Inner, ShutdownStage};
@@ -109,7 +109,7 @@ impl ControlPlane {
     ///
     /// # Errors
     /// Too many uploads are under way, or too many of this client, or the server is shutting down.
-    pub(super) async fn upload_place(&self, client: Option<&Client>) -> Result<UploadPlace, Problem> {
+    pub(super) async fn upload_place(&self, client: Option<&ClientAddress>) -> Result<UploadPlace, Problem> {
         let client = client.map(|client| client.0);
         tokio::select! {
             place = self.inner.upload_places.wait(client) => place.map_err(too_many_uploads),

@@ -7,6 +7,7 @@ use crate::limits::TURNS_WAIT_MAX;
 use crate::path::{PathMeter, ShowsPath};
 use reel_play::{MaySend, SendTerms, UplinkGate, UplinkSender, uplink_client};
 use reel_rt::lock;
+use reel_serve::LocalSocket;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -27,7 +28,11 @@ pub struct ControlUplink {
 
 /// What the socket of a connection and its requests share. Clones are the same one.
 #[derive(Clone)]
-pub(super) struct Turns(Arc<Mutex<State>>);
+pub(super) struct Turns {
+    state: Arc<Mutex<State>>,
+    /// The socket, if its client is on this machine and no proxy has named another one.
+    socket: Option<LocalSocket>,
+}
 
 struct State {
     /// Whose request is answered.
@@ -60,40 +65,47 @@ impl Turns {
     /// Those of a connection from `peer`.
     pub(super) fn of(peer: IpAddr) -> Turns {
         let uplink_client = uplink_client(peer);
-        Turns(Arc::new(Mutex::new(State {
-            client: peer,
-            uplink_client,
-            waited: Duration::ZERO,
-            since: None,
-        })))
+        let state = State { client: peer, uplink_client, waited: Duration::ZERO, since: None };
+        Turns { state: Arc::new(Mutex::new(state)), socket: None }
+    }
+
+    /// The same of a connection through this socket, if both are of one client.
+    pub(super) fn through(self, socket: Option<LocalSocket>) -> Turns {
+        let is_own = self.client().to_canonical().is_loopback();
+        Turns { socket: socket.filter(|_| is_own), ..self }
+    }
+
+    /// The socket, if its client is on this machine and no proxy has named another one.
+    pub(super) fn socket(&self) -> Option<LocalSocket> {
+        self.socket
     }
 
     /// Whose request is answered.
     pub(super) fn client(&self) -> IpAddr {
-        lock(&self.0).client
+        lock(&self.state).client
     }
 
     /// A request names another client, from now on, whose turn on the uplink is that of
     /// `uplink_client`.
     pub(super) fn take_as(&self, client: IpAddr, uplink_client: Option<IpAddr>) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         (state.client, state.uplink_client) = (client, uplink_client);
     }
 
     fn uplink_client(&self) -> Option<IpAddr> {
-        lock(&self.0).uplink_client
+        lock(&self.state).uplink_client
     }
 
     /// A client's time begins.
     pub(super) fn begin(&self) -> Begun {
-        Begun { at: Instant::now(), waited: lock(&self.0).waited(Instant::now()) }
+        Begun { at: Instant::now(), waited: lock(&self.state).waited(Instant::now()) }
     }
 
     /// How much of its time the client has used: what passed, without what the connection waited
     /// for its turns.
     pub(super) fn used(&self, begun: Begun) -> Duration {
         let now = Instant::now();
-        let waited = lock(&self.0).waited(now).saturating_sub(begun.waited);
+        let waited = lock(&self.state).waited(now).saturating_sub(begun.waited);
         now.saturating_duration_since(begun.at).saturating_sub(waited.min(TURNS_WAIT_MAX))
     }
 
@@ -110,11 +122,11 @@ impl Turns {
     }
 
     fn waits(&self) {
-        lock(&self.0).since.get_or_insert_with(Instant::now);
+        lock(&self.state).since.get_or_insert_with(Instant::now);
     }
 
     fn has_its_turn(&self) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         state.waited = state.waited(Instant::now());
         state.since = None;
     }

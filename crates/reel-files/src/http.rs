@@ -6,6 +6,7 @@ use crate::media::NotOpened;
 use crate::server::{AskError, ClassFacts, MemberFacts, Server, TitleFacts};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::time::Instant;
 use ureq::http::{Request, Response};
 use ureq::{Agent, AsSendBody, Body};
@@ -13,9 +14,36 @@ use ureq::{Agent, AsSendBody, Body};
 /// A server at an address.
 pub struct HttpServer {
     agent: Agent,
+    /// Whether the server is on this machine, whose users it may know.
+    is_local: bool,
     /// Without a slash at its end.
     pub(crate) url: String,
     rate_bps: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    /// For which user of this machine.
+    pub(crate) user: Option<u32>,
+}
+
+/// The field of a request that names a user of this machine. The server knows by the kernel whether
+/// this program may name others than its own.
+const USER_FIELD: &str = "reel-user";
+
+impl<'a> Asking<'a> {
+    /// What all users are told.
+    pub(crate) fn get(path: &'a str) -> Asking<'a> {
+        Asking { method: "GET", path, user: None }
+    }
+
+    /// The same for a user.
+    pub(crate) fn of(self, user: u32) -> Asking<'a> {
+        Asking { user: Some(user), ..self }
+    }
 }
 
 impl HttpServer {
@@ -26,36 +54,45 @@ impl HttpServer {
         let config = Agent::config_builder().http_status_as_error(false).max_redirects(0);
         HttpServer {
             agent: Agent::new_with_config(config.build()),
+            is_local: is_of_this_machine(url),
             url: url.trim_end_matches('/').to_owned(),
             rate_bps,
         }
     }
 
-    /// The response to a request without a body, of a range of what is at the path.
-    pub(crate) fn asked(
+    /// The response to a request without a body.
+    pub(crate) fn asked(&self, asking: Asking<'_>, until: Instant) -> Result<Response<Body>, AskError> {
+        self.sent(asking, None, (), until)
+    }
+
+    /// The response to a request of a range of what is at the path.
+    pub(crate) fn asked_range(
         &self,
-        method: &str,
-        path: &str,
-        range: Option<&str>,
+        asking: Asking<'_>,
+        range: &str,
         until: Instant,
     ) -> Result<Response<Body>, AskError> {
-        self.sent((method, path), range.map(|range| ("range", range)), (), until)
+        self.sent(asking, Some(("range", range)), (), until)
     }
 
     /// The response to a request with this body.
     pub(crate) fn told(
         &self,
-        method: &str,
-        path: &str,
+        asking: Asking<'_>,
         body: &serde_json::Value,
         until: Instant,
     ) -> Result<Response<Body>, AskError> {
-        self.sent((method, path), Some(("content-type", "application/json")), body.to_string(), until)
+        self.sent(asking, Some(("content-type", "application/json")), body.to_string(), until)
+    }
+
+    /// The field that names a user, to a server that may know users of this machine.
+    pub(crate) fn user_field(&self, user: Option<u32>) -> Option<(&'static str, String)> {
+        user.filter(|_| self.is_local).map(|user| (USER_FIELD, user.to_string()))
     }
 
     fn sent(
         &self,
-        (method, path): (&str, &str),
+        Asking { method, path, user }: Asking<'_>,
         field: Option<(&str, &str)>,
         body: impl AsSendBody,
         until: Instant,
@@ -65,7 +102,10 @@ impl HttpServer {
             return Err(AskError::Late);
         }
         let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
-        let request = field.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+        let user = self.user_field(user);
+        let user = user.as_ref().map(|(name, user)| (*name, &**user));
+        let fields = field.into_iter().chain(user);
+        let request = fields.fold(request, |request, (name, value)| request.header(name, value));
         let request = request.body(body).map_err(|error| AskError::Unusable(error.to_string()))?;
         let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
         self.agent.run(request).map_err(of_http)
@@ -73,7 +113,7 @@ impl HttpServer {
 
     /// What is at a path; `None` if there is nothing (404).
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str, until: Instant) -> Result<Option<T>, AskError> {
-        let response = self.asked("GET", path, None, until)?;
+        let response = self.asked(Asking::get(path), until)?;
         match response.status().as_u16() {
             404 => Ok(None),
             _ => parsed(path, response).map(Some),
@@ -129,7 +169,7 @@ impl Server for HttpServer {
             network_permille: class.network_permille,
         };
         let wanted = serde_json::json!(classes.iter().map(class).collect::<Vec<_>>());
-        let response = self.told("PUT", path, &wanted, until)?;
+        let response = self.told(Asking { method: "PUT", ..Asking::get(path) }, &wanted, until)?;
         match response.status().as_u16() {
             200 => Ok(()),
             _ => Err(refusal(path, response)),
@@ -228,6 +268,14 @@ pub(crate) fn of_http(error: ureq::Error) -> AskError {
     }
 }
 
+/// Whether a URL names this machine.
+fn is_of_this_machine(url: &str) -> bool {
+    let uri = url.parse::<ureq::http::Uri>().ok();
+    let host = uri.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.map_or(host == "localhost", |address| address.to_canonical().is_loopback())
+}
+
 /// A name as a segment of a path of a URL (RFC 3986, section 2.3).
 pub(crate) fn escaped(name: &str) -> String {
     let mut escaped = String::new();
@@ -248,6 +296,23 @@ mod tests {
     fn no_name_leads_to_another_path() {
         assert_eq!(escaped("a-film_2~"), "a-film_2~");
         assert_eq!(escaped("../a?b#c%\u{e9}"), "%2E%2E%2Fa%3Fb%23c%25%C3%A9");
+    }
+
+    #[test]
+    fn only_a_server_on_this_machine_is_told_of_its_users() {
+        for (url, is_local) in [
+            ("http://127.0.0.1:8080", true),
+            ("http://127.1.2.3", true),
+            ("http://[::1]:8080", true),
+            ("https://localhost/reel", true),
+            ("http://192.0.2.1:8080", false),
+            ("http://localhost.example.org", false),
+            ("nonsense", false),
+        ] {
+            let field = HttpServer::new(url, 1).user_field(Some(1000));
+            assert_eq!(field, is_local.then(|| ("reel-user", "1000".to_owned())), "{url}");
+            assert_eq!(HttpServer::new(url, 1).user_field(None), None);
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Sessions of a server that is asked by HTTP.
 
-use crate::http::{HttpServer, escaped, of_http, parsed};
+use crate::http::{Asking, HttpServer, escaped, of_http, parsed};
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::line::one_line;
-use crate::media::{FileForm, Media, MediaSession, NotOpened, PouredStream, Refused};
+use crate::media::{FileForm, Media, MediaSession, NotOpened, OpenAs, PouredStream, Refused};
 use crate::server::AskError;
 use crate::times::FileTimes;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ impl Media for HttpServer {
     fn file_times(&self, title: &str, form: FileForm, until: Instant) -> Result<FileTimes, NotOpened> {
         let query = if form == FileForm::Ts { "?form=ts" } else { "" };
         let path = format!("/api/v1/titles/{}/file-times{query}", escaped(title));
-        let response = self.asked("GET", &path, None, until)?;
+        let response = self.asked(Asking::get(&path), until)?;
         if response.status().as_u16() == 404 {
             return Err(refusal(&path, response));
         }
@@ -30,24 +30,25 @@ impl Media for HttpServer {
         &self,
         title: &str,
         form: FileForm,
-        class: &str,
+        as_of: OpenAs<'_>,
         until: Instant,
     ) -> Result<MediaSession, NotOpened> {
-        let (title, class) = (escaped(title), escaped(class));
+        let (title, class) = (escaped(title), escaped(as_of.class));
         let extension = if form == FileForm::Ts { "ts" } else { "mp4" };
         let path = format!("/watch/{title}/{title}.{extension}?class={class}");
-        let response = self.asked("GET", &path, None, until)?;
+        let response = self.asked(Asking::get(&path).of(as_of.user), until)?;
         if response.status().as_u16() != 307 {
             return Err(refusal(&path, response));
         }
         let location = response.headers().get("location").and_then(|value| value.to_str().ok());
-        let session = location.and_then(session_at);
+        let session = location.and_then(|location| session_at(location, as_of.user));
         session.ok_or_else(|| AskError::Unusable(format!("{path}: {location:.200?} is no session")).into())
     }
 
     fn change_class(&self, session: &MediaSession, class: &str, until: Instant) -> Result<(), NotOpened> {
         let path = format!("/api/v1/sessions/{}", escaped(&session.key));
-        let response = self.told("PATCH", &path, &serde_json::json!({ "class": class }), until)?;
+        let response =
+            self.told(of(session, "PATCH", &path), &serde_json::json!({ "class": class }), until)?;
         match response.status().as_u16() {
             200 => Ok(()),
             _ => Err(refusal(&path, response)),
@@ -57,7 +58,8 @@ impl Media for HttpServer {
     fn piece(&self, session: &MediaSession, range: Range<u64>, until: Instant) -> Result<Vec<u8>, NotOpened> {
         let path = &session.path;
         let (first, last) = (range.start, range.end.saturating_sub(1));
-        let mut response = self.asked("GET", path, Some(&format!("bytes={first}-{last}")), until)?;
+        let mut response =
+            self.asked_range(of(session, "GET", path), &format!("bytes={first}-{last}"), until)?;
         if response.status().as_u16() != 206 {
             return Err(refusal(path, response));
         }
@@ -77,7 +79,7 @@ impl Media for HttpServer {
 
     fn end(&self, session: &MediaSession, until: Instant) -> Result<(), AskError> {
         let path = format!("/api/v1/sessions/{}", escaped(&session.key));
-        let response = self.asked("DELETE", &path, None, until)?;
+        let response = self.asked(of(session, "DELETE", &path), until)?;
         match response.status().as_u16() {
             // Of one that has ended meanwhile.
             204 | 404 => Ok(()),
@@ -89,12 +91,12 @@ impl Media for HttpServer {
         self.rate_of_poured(name, until)
     }
 
-    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened> {
-        self.poured_session(name, class, until)
+    fn open_to_join(&self, name: &str, as_of: OpenAs<'_>, until: Instant) -> Result<MediaSession, NotOpened> {
+        self.poured_session(name, as_of, until)
     }
 
-    fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened> {
-        self.poured_stream(name, class, until)
+    fn open_poured(&self, name: &str, as_of: OpenAs<'_>, until: Instant) -> Result<PouredStream, NotOpened> {
+        self.poured_stream(name, as_of, until)
     }
 }
 
@@ -111,8 +113,13 @@ struct Stretch {
     at_ns: u64,
 }
 
+/// A request of the user whose session it is.
+pub(crate) fn of<'a>(session: &MediaSession, method: &'a str, path: &'a str) -> Asking<'a> {
+    Asking { method, path, user: Some(session.user) }
+}
+
 /// The session of an address; `None` for what is none. It becomes a part of requests.
-fn session_at(location: &str) -> Option<MediaSession> {
+fn session_at(location: &str, user: u32) -> Option<MediaSession> {
     let (key, file) = location.strip_prefix("/s/")?.split_once('/')?;
     let is_plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.+".contains(&b))
@@ -120,7 +127,7 @@ fn session_at(location: &str) -> Option<MediaSession> {
     let is_file = is_plain(file)
         && (file.ends_with(".mp4") || file.ends_with(".ts"))
         && key.bytes().all(|b| b.is_ascii_alphanumeric());
-    (is_plain(key) && is_file).then(|| MediaSession { key: key.to_owned(), path: location.to_owned() })
+    (is_plain(key) && is_file).then(|| MediaSession { user, key: key.to_owned(), path: location.to_owned() })
 }
 
 /// What a server says that does not do what it was asked for.
@@ -160,9 +167,9 @@ mod tests {
 
     #[test]
     fn only_addresses_of_sessions_are_asked_for() {
-        let session = session_at("/s/00ff/a-film.mp4").expect("a session");
-        assert_eq!((&*session.key, &*session.path), ("00ff", "/s/00ff/a-film.mp4"));
-        assert!(session_at("/s/00ff/a-film+a-song.mp4").is_some(), "of a merged title");
+        let session = session_at("/s/00ff/a-film.mp4", 7).expect("a session");
+        assert_eq!((session.user, &*session.key, &*session.path), (7, "00ff", "/s/00ff/a-film.mp4"));
+        assert!(session_at("/s/00ff/a-film+a-song.mp4", 7).is_some(), "of a merged title");
         for location in [
             "",
             "/s/",
@@ -178,7 +185,7 @@ mod tests {
             "http://evil/s/00ff/a.mp4",
             "//evil/s/00ff/a.mp4",
         ] {
-            assert_eq!(session_at(location), None, "{location}");
+            assert_eq!(session_at(location, 7), None, "{location}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Outlets of a server that is asked by HTTP.
 
 use crate::http::{HttpServer, escaped, of_http};
-use crate::http_media::refusal;
+use crate::http_media::{of, refusal};
 use crate::limits::{ANSWER_BYTES_MAX, BRANCHES_MAX, LEASE};
 use crate::line::one_line;
 use crate::media::{MediaSession, NotOpened};
@@ -27,7 +27,7 @@ impl Outlets for HttpServer {
         if let Some(from_byte) = from_byte {
             wanted["from_byte"] = from_byte.into();
         }
-        let response = self.told("POST", &path, &wanted, until)?;
+        let response = self.told(of(session, "POST", &path), &wanted, until)?;
         read::<Outlet>(&path, 201, response).map(OutletFacts::from)
     }
 
@@ -39,13 +39,13 @@ impl Outlets for HttpServer {
         until: Instant,
     ) -> Result<OutletFacts, NotOpened> {
         let path = format!("{}/{outlet}", path_of(session));
-        let response = self.told("PUT", &path, &json!({ "to": to }), until)?;
+        let response = self.told(of(session, "PUT", &path), &json!({ "to": to }), until)?;
         read::<Outlet>(&path, 200, response).map(OutletFacts::from)
     }
 
     fn outlets(&self, session: &MediaSession, until: Instant) -> Result<Vec<OutletFacts>, NotOpened> {
         let path = path_of(session);
-        let list: OutletList = read(&path, 200, self.asked("GET", &path, None, until)?)?;
+        let list: OutletList = read(&path, 200, self.asked(of(session, "GET", &path), until)?)?;
         Ok(list.outlets.into_iter().take(BRANCHES_MAX).map(OutletFacts::from).collect())
     }
 }

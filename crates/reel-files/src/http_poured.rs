@@ -1,10 +1,10 @@
 //! Poured streams of a server that is asked by HTTP: a response that grows (chunks; RFC 9112,
 //! section 7.1) on a connection of its own, which can be ended while it is read.
 
-use crate::http::{HttpServer, escaped, of_http, parsed};
+use crate::http::{Asking, HttpServer, escaped, of_http, parsed};
 use crate::http_media::{refusal, refused};
 use crate::limits::{HEAD_BYTES_MAX, HEAD_FIELDS_MAX, NAMES_MAX, POURED_SILENCE, REFUSAL_BYTES_MAX};
-use crate::media::{Connection, MediaSession, NotOpened, PouredStream};
+use crate::media::{Connection, MediaSession, NotOpened, OpenAs, PouredStream};
 use crate::server::AskError;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ const KEEP_ALIVES: u32 = 4;
 impl HttpServer {
     pub(crate) fn rate_of_poured(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError> {
         let path = "/api/v1/pours";
-        let list: PourList = parsed(path, self.asked("GET", path, None, until)?)?;
+        let list: PourList = parsed(path, self.asked(Asking::get(path), until)?)?;
         let found = list.pours.into_iter().take(NAMES_MAX).find(|pour| pour.name == name);
         Ok(found.map(|pour| pour.rate_bps))
     }
@@ -28,11 +28,12 @@ impl HttpServer {
     pub(crate) fn poured_session(
         &self,
         name: &str,
-        class: &str,
+        as_of: OpenAs<'_>,
         until: Instant,
     ) -> Result<MediaSession, NotOpened> {
         let path = format!("/api/v1/pours/{}/sessions", escaped(name));
-        let mut response = self.told("POST", &path, &serde_json::json!({ "class": class }), until)?;
+        let asking = Asking { method: "POST", ..Asking::get(&path).of(as_of.user) };
+        let mut response = self.told(asking, &serde_json::json!({ "class": as_of.class }), until)?;
         if response.status().as_u16() != 201 {
             return Err(refusal(&path, response));
         }
@@ -40,22 +41,24 @@ impl HttpServer {
         let session: serde_json::Result<Session> = serde_json::from_slice(&body.map_err(of_http)?);
         let session = session.map_err(|error| AskError::Unusable(format!("{path}: {error}")))?;
         // It is played by no request of its own.
-        Ok(MediaSession { key: session.key, path: String::new() })
+        Ok(MediaSession { user: as_of.user, key: session.key, path: String::new() })
     }
 
     pub(crate) fn poured_stream(
         &self,
         name: &str,
-        class: &str,
+        as_of: OpenAs<'_>,
         until: Instant,
     ) -> Result<PouredStream, NotOpened> {
-        let path = format!("/live/{}?class={}", escaped(name), escaped(class));
+        let path = format!("/live/{}?class={}", escaped(name), escaped(as_of.class));
         let address = Address::of(&self.url)?;
         let socket = address.connect(until)?;
         let connection = Box::new(Ending(socket.try_clone().map_err(|error| of_io(&error))?));
         let Address { host, port, prefix } = &address;
+        let user = self.user_field(Some(as_of.user));
+        let user = user.map_or(String::new(), |(name, user)| format!("{name}: {user}\r\n"));
         let request =
-            format!("GET {prefix}{path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+            format!("GET {prefix}{path} HTTP/1.1\r\nHost: {host}:{port}\r\n{user}Connection: close\r\n\r\n");
         (&socket).write_all(request.as_bytes()).map_err(|error| of_io(&error))?;
         let mut from = BufReader::new(Until { socket, until: Some(until) });
         let head = Head::read(&mut from, &path)?;

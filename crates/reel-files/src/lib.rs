@@ -53,7 +53,9 @@ mod times;
 mod tree;
 
 pub use http::HttpServer;
-pub use media::{Connection, FileForm, Media, MediaSession, NotOpened, PouredBytes, PouredStream, Refused};
+pub use media::{
+    Connection, FileForm, Media, MediaSession, NotOpened, OpenAs, PouredBytes, PouredStream, Refused,
+};
 pub use mounted::{MountError, MountOptions, Mounted};
 pub use node::{BranchFile, Field, Group, Node, StreamFile};
 pub use outlets::{OutletFacts, Outlets};

@@ -17,7 +17,7 @@ pub trait Media: Outlets {
     /// cannot be merged.
     fn file_times(&self, title: &str, form: FileForm, until: Instant) -> Result<FileTimes, NotOpened>;
 
-    /// Opens a session of a title as one file of this form, in a class. It is admitted, or refused.
+    /// Opens a session of a title as one file of this form. It is admitted, or refused.
     ///
     /// # Errors
     /// The server does not answer, or not as a Reel server, or refuses.
@@ -25,7 +25,7 @@ pub trait Media: Outlets {
         &self,
         title: &str,
         form: FileForm,
-        class: &str,
+        as_of: OpenAs<'_>,
         until: Instant,
     ) -> Result<MediaSession, NotOpened>;
 
@@ -53,18 +53,18 @@ pub trait Media: Outlets {
     /// The server does not answer, or not as a Reel server.
     fn poured_bps(&self, name: &str, until: Instant) -> Result<Option<u64>, AskError>;
 
-    /// Opens a session of a poured stream that the server is to play into destinations, in a class.
-    /// It is admitted, or refused.
+    /// Opens a session of a poured stream that the server is to play into destinations. It is
+    /// admitted, or refused.
     ///
     /// # Errors
     /// As [`Media::open`].
-    fn open_to_join(&self, name: &str, class: &str, until: Instant) -> Result<MediaSession, NotOpened>;
+    fn open_to_join(&self, name: &str, as_of: OpenAs<'_>, until: Instant) -> Result<MediaSession, NotOpened>;
 
-    /// Opens a poured stream, in a class, where it is now. It is admitted, or refused.
+    /// Opens a poured stream where it is now. It is admitted, or refused.
     ///
     /// # Errors
     /// As [`Media::open`].
-    fn open_poured(&self, name: &str, class: &str, until: Instant) -> Result<PouredStream, NotOpened>;
+    fn open_poured(&self, name: &str, as_of: OpenAs<'_>, until: Instant) -> Result<PouredStream, NotOpened>;
 }
 
 /// A poured stream that was opened.
@@ -105,9 +105,20 @@ impl FileForm {
     }
 }
 
+/// How something is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenAs<'a> {
+    /// The class.
+    pub class: &'a str,
+    /// The user of this machine for whom it is.
+    pub user: u32,
+}
+
 /// A session of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSession {
+    /// The user of this machine whose session it is.
+    pub user: u32,
     /// Its key.
     pub key: String,
     /// The path of its file.

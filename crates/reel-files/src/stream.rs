@@ -8,7 +8,7 @@ use crate::command::seconds;
 use crate::limits::{
     ANSWER_TIME, DEFAULT_CLASS, GATHER_TIME, LOOK_EVERY, PIECE_BYTES_MAX, PIECE_BYTES_MIN, SERVER_SILENCE_MAX,
 };
-use crate::media::{FileForm, MediaSession};
+use crate::media::{FileForm, MediaSession, OpenAs};
 use crate::node::StreamFile;
 use crate::outlets::OutletFacts;
 use crate::pace::Pace;
@@ -124,6 +124,15 @@ pub struct Wanted {
     pub form: FileForm,
     /// The class.
     pub class: Arc<str>,
+    /// The user whose stream it is.
+    pub user: u32,
+}
+
+impl Wanted {
+    /// How it is to be opened.
+    pub fn as_of(&self) -> OpenAs<'_> {
+        OpenAs { class: &self.class, user: self.user }
+    }
 }
 
 /// What is to be asked of the server to change the class of a stream that plays.
@@ -361,7 +370,7 @@ impl Stream {
             self.form = form;
         }
         self.state = State::Starting;
-        Ok(Wanted { title, form, class: self.class.clone() })
+        Ok(Wanted { title, form, class: self.class.clone(), user: self.owner.uid })
     }
 
     /// Whether the title can be started with what is set, before the server is asked to admit it.

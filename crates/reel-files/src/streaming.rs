@@ -266,7 +266,7 @@ impl<S: Server + Media> Streaming<S> {
     /// Has the server admit what is wanted, and tells the stream.
     fn admit(self: &Arc<Self>, number: u64, wanted: &Wanted, turn: Turn) -> Result<(), Problem> {
         if let Some(name) = poured_name(&wanted.title) {
-            return self.admit_poured(number, (name, &wanted.class), turn);
+            return self.admit_poured(number, (name, wanted.as_of()), turn);
         }
         let admitted = self.ask_to_admit(number, wanted, turn.until);
         self.tell(
@@ -317,7 +317,7 @@ impl<S: Server + Media> Streaming<S> {
         let times = times.map_err(|error| (why_not(error).0, None))?;
         let checked = self.held().table.stream(number).and_then(|stream| stream.check(&times));
         checked.map_err(|problem| (problem, None))?;
-        match self.server.open(&wanted.title, wanted.form, &wanted.class, until) {
+        match self.server.open(&wanted.title, wanted.form, wanted.as_of(), until) {
             Ok(session) => Ok((session, times)),
             Err(not_opened) => Err(why_not(not_opened)),
         }
@@ -551,6 +551,8 @@ fn errno_of(refused: &Refused) -> rustix::io::Errno {
         (429 | 503, _) => Number::AGAIN,
         (400 | 422, _) | (404, "urn:reel:problem:no-such-form") => Number::INVAL,
         (403, _) => Number::ACCESS,
+        // A branch that has ended since it was looked at.
+        (404, "urn:reel:problem:no-such-outlet") => Number::BUSY,
         (404, _) => Number::NOENT,
         _ => Number::IO,
     }
@@ -574,6 +576,7 @@ mod tests {
         assert_eq!(number(503, "", false), Number::AGAIN);
         assert_eq!(number(404, "no-such-form", false), Number::INVAL);
         assert_eq!(number(404, "no-such-title", false), Number::NOENT);
+        assert_eq!(number(404, "no-such-outlet", false), Number::BUSY);
         assert_eq!(number(422, "impossible-classes", false), Number::INVAL);
         let plain = [400, 403, 404, 410, 500].map(|status| number(status, "", false));
         assert_eq!(plain, [Number::INVAL, Number::ACCESS, Number::NOENT, Number::IO, Number::IO]);

@@ -1,8 +1,10 @@
 //! Who is at the other end of a connection, and behind it. Pure.
 
+use reel_admit::Client;
 use reel_play::uplink_client;
-use reel_serve::{Proxies, ProxyHeader};
+use reel_serve::{LocalSocket, Proxies, ProxyHeader, client_of};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 
 /// The other end of a connection, and the client of its present request.
 #[derive(Debug)]
@@ -14,6 +16,8 @@ pub(crate) struct Peer {
     client: IpAddr,
     /// Whose turn on the uplink responses take; `None` if they use no link.
     uplink_client: Option<IpAddr>,
+    /// In whose name the present request asks.
+    asker: Client,
     /// Whether the first bytes may be a header of the PROXY protocol.
     awaits_header: bool,
 }
@@ -36,7 +40,14 @@ impl Peer {
         let client = socket.ip().to_canonical();
         let socket = SocketAddr::new(client, socket.port());
         let uplink_client = proxies.uplink_client(client);
-        Peer { socket, address: socket, client, uplink_client, awaits_header: proxies.has(client) }
+        Peer {
+            socket,
+            address: socket,
+            client,
+            uplink_client,
+            asker: client.into(),
+            awaits_header: proxies.has(client),
+        }
     }
 
     /// Whether the next bytes may be a header of the PROXY protocol.
@@ -68,6 +79,14 @@ impl Peer {
     pub(crate) fn begin_request(&mut self, proxies: &Proxies, forwarded_for: Option<&str>) {
         self.client = proxies.client(self.address.ip(), forwarded_for);
         self.uplink_client = proxies.uplink_client(self.client);
+        self.asker = self.client.into();
+    }
+
+    /// The request names a user of this machine. `socket` is that of the connection.
+    pub(crate) fn name_user(&mut self, named: &str, socket: impl AsFd) {
+        let is_own = self.client == self.socket.ip() && self.address == self.socket;
+        let socket = is_own.then(|| LocalSocket::of(socket)).flatten();
+        self.asker = client_of(self.client, Some(named), socket);
     }
 
     /// The client of the connection, for the control plane.
@@ -78,6 +97,11 @@ impl Peer {
     /// The client of the present request. Its port is that of the connection.
     pub(crate) fn client(&self) -> SocketAddr {
         SocketAddr::new(self.client, self.address.port())
+    }
+
+    /// In whose name the present request asks: its client, or a user of this machine.
+    pub(crate) fn asker(&self) -> Client {
+        self.asker
     }
 
     /// Whose turn on the uplink responses take; `None` if they use no link.

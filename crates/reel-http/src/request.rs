@@ -2,6 +2,7 @@
 
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
 use crate::normal_path;
+use reel_serve::USER_FIELD;
 
 /// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Request {
     pub(crate) origin: bool,
     pub(crate) user_agent: Option<String>,
     pub(crate) forwarded_for: Option<String>,
+    /// The user of this machine that the request names.
+    pub(crate) user: Option<String>,
 }
 
 /// The outcome of parsing the bytes received so far.
@@ -111,6 +114,7 @@ impl Request {
                 "origin" => request.origin = true,
                 "user-agent" => request.user_agent = Some(text()),
                 "x-forwarded-for" => join(&mut request.forwarded_for, text()),
+                USER_FIELD => join(&mut request.user, text()),
                 _ => {}
             }
         }

@@ -149,7 +149,8 @@ impl Response {
             Refusal::ClassOfOthers { .. }
             | Refusal::KeyOfTitle { .. }
             | Refusal::KeyOfClass { .. }
-            | Refusal::KeyOfClient => problem(403, ""),
+            | Refusal::KeyOfClient
+            | Refusal::KeyOfUser => problem(403, ""),
             Refusal::Unreadable { .. } | Refusal::Panicked { .. } | Refusal::SetAside { .. } => {
                 problem(500, "")
             }

@@ -11,7 +11,7 @@ use crate::outlet::{OutletReport, OutletState, SharedOutlet};
 use crate::packet_times::packet_times;
 use crate::part::Part;
 use crate::refused::JoinRefused;
-use reel_admit::{Session, Sessions};
+use reel_admit::{Client, Session, Sessions};
 use reel_cache::{SessionKey, Units};
 use reel_play::{Playable, PlayableTitle, uplink_client};
 use reel_pour::limits::POUR_WORKAHEAD_BYTES_MAX;
@@ -22,7 +22,7 @@ use reel_serve::Waker;
 use reel_udp::{Family, MulticastOptions, MulticastSocket};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -150,8 +150,7 @@ impl Joins {
     ///
     /// # Errors
     /// [`JoinRefused::OfOthers`].
-    pub fn allow(&self, client: IpAddr) -> Result<(), JoinRefused> {
-        let client = client.into();
+    pub fn allow(&self, client: Client) -> Result<(), JoinRefused> {
         if self.0.targets.clients.has(client) { Ok(()) } else { Err(JoinRefused::OfOthers(client)) }
     }
 

@@ -20,7 +20,7 @@ impl AllowedClients {
     pub fn has(&self, client: Client) -> bool {
         let address = match client {
             Client::Address(address) => address.to_canonical(),
-            Client::User(_) | Client::Server => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            Client::User(_) | Client::NamedUser(_) | Client::Server => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
         match self {
             AllowedClients::All => true,

@@ -39,11 +39,16 @@ impl<'a> KeyOf<'a> {
     }
 
     /// Whether the key may be used so. `binds_client`: only by the client that opened the session.
+    /// The key of a user of this machine is for that user in any case.
     ///
     /// # Errors
-    /// What it exceeds: [`Refusal::KeyOfTitle`], [`Refusal::KeyOfClass`], [`Refusal::KeyOfClient`].
+    /// What it exceeds: [`Refusal::KeyOfTitle`], [`Refusal::KeyOfClass`], [`Refusal::KeyOfClient`],
+    /// [`Refusal::KeyOfUser`].
     pub fn allows(self, used: KeyUse<'_>, classes: &ClassTable, binds_client: bool) -> Result<(), Refusal> {
         let title = || self.title_id.to_owned();
+        if matches!(self.client, Client::NamedUser(_)) && !self.client.is_same(used.client) {
+            return Err(Refusal::KeyOfUser);
+        }
         if binds_client && !self.client.is_same(used.client) {
             return Err(Refusal::KeyOfClient);
         }
@@ -66,6 +71,21 @@ mod tests {
 
     fn at(address: &str) -> Client {
         Client::Address(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn the_key_of_a_user_is_for_that_user() {
+        let classes = ClassTable::default();
+        let of = |client| KeyOf { title_id: "film", class: Class::APERIODIC, client };
+        let allows =
+            |of: KeyOf<'_>, client| of.allows(KeyUse { title: None, class: None, client }, &classes, false);
+        let users = of(Client::NamedUser(1000));
+        assert_eq!(allows(users, Client::NamedUser(1000)), Ok(()));
+        for other in [Client::NamedUser(1001), Client::NamedUser(0), at("127.0.0.1"), at("192.0.2.1")] {
+            assert_eq!(allows(users, other), Err(Refusal::KeyOfUser), "{other}");
+        }
+        // A player on this machine may be given an address by whoever knows it.
+        assert_eq!(allows(of(at("127.0.0.1")), Client::NamedUser(1000)), Ok(()));
     }
 
     #[test]

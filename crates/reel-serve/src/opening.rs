@@ -19,7 +19,6 @@ use reel_qos::limits::ROUND_NS;
 use reel_qos::{Class, Kind};
 use reel_rt::{Workers, now_ns};
 use reel_volume::WakeOccasion;
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -261,7 +260,7 @@ impl Opener {
     }
 
     /// The session of a key: the one that is open, or the one that ended because its client was
-    /// silent for too long, opened again for `address`. Its client knows the key, so it stays open
+    /// silent for too long, opened again for `client`. Its client knows the key, so it stays open
     /// whatever becomes of the request. `None` if there was no such session, or if the title has
     /// been replaced.
     ///
@@ -272,7 +271,7 @@ impl Opener {
         key: &SessionKey,
         title: Arc<PlayableTitle>,
         form: Form,
-        address: IpAddr,
+        client: impl Into<Client>,
         now_ns: u64,
     ) -> Result<Option<Arc<Session<PlayableTitle>>>, Refusal> {
         // Another request of the same player may have opened it meanwhile.
@@ -281,7 +280,7 @@ impl Opener {
         }
         let former = self.sessions.former(key).filter(|former| former.edition == edition_of(&title));
         let Some(FormerSession { title_id, class, .. }) = former else { return Ok(None) };
-        let client = SessionClient::new(address, class);
+        let client = SessionClient::new(client, class);
         let new = NewSession { key: *key, title_id: &title_id, title, form, client };
         self.open_as(new, now_ns).map(Some)
     }

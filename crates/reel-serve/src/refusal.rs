@@ -97,6 +97,12 @@ pub enum Refusal {
          /watch/TITLE/master.m3u8, which gives a key for this address"
     )]
     KeyOfClient,
+    /// The key is for a user of this machine.
+    #[error(
+        "this key was given to another user of this machine, and is for the programs of that user; open the title again with \
+         /watch/TITLE/master.m3u8, which gives another key"
+    )]
+    KeyOfUser,
     /// The session was refused.
     #[error(transparent)]
     Session(#[from] SessionRefused),

@@ -32,6 +32,11 @@ impl Server {
         Ok(server)
     }
 
+    /// The process that was started.
+    pub(crate) fn first_process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its processes, the one that was started first.
     pub(crate) fn processes(&self) -> Result<Vec<u32>> {
         family(self.child.id())

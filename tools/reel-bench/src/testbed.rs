@@ -165,10 +165,31 @@ impl Testbed {
 
     /// Starts a read/write loop, with nothing in memory.
     pub(crate) fn start_loop(&self, scheduler: &str, way: ReadWriteLoop) -> Result<Playing> {
+        self.start_pump(scheduler, way, &[], Some(MEMORY_BYTES))
+    }
+
+    /// Starts a read/write loop that reads each film from the disks, however often it is wanted.
+    pub(crate) fn start_forgetful_loop(&self, scheduler: &str, way: ReadWriteLoop) -> Result<Playing> {
+        self.start_pump(scheduler, way, &["--drop-behind"], Some(MEMORY_BYTES))
+    }
+
+    /// The same, which writes films below `into`; what is written may be in any memory.
+    pub(crate) fn start_copies(&self, scheduler: &str, way: ReadWriteLoop, into: &Path) -> Result<Playing> {
+        let into = into.to_str().context("a path of text")?;
+        self.start_pump(scheduler, way, &["--drop-behind", "--into", into], None)
+    }
+
+    fn start_pump(
+        &self,
+        scheduler: &str,
+        way: ReadWriteLoop,
+        more: &[&str],
+        memory_bytes: Option<u64>,
+    ) -> Result<Playing> {
         let root = self.cold(scheduler, way.read_ahead_kib)?;
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("pump").arg(address.to_string()).arg(root);
+        command.arg("pump").arg(address.to_string()).arg(root).args(more);
         if way.in_order {
             command.arg("--in-order");
         }
@@ -176,7 +197,7 @@ impl Testbed {
             command.arg("--piece-bytes").arg(bytes.to_string());
         }
         let server = Server::start(command, address)?;
-        self.disk_set.adopt(&server, Some(MEMORY_BYTES))?;
+        self.disk_set.adopt(&server, memory_bytes)?;
         Ok(Playing { server, disks: Some(self.disk_set.devices.len()) })
     }
 

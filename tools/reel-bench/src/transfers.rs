@@ -1,6 +1,7 @@
 //! `transfers`: parallel downloads on disks with moving heads, beside a read/write loop and rivals
 //! (dsplice, note 2).
 
+mod effort;
 mod program;
 mod receiver;
 

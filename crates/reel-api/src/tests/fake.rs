@@ -541,7 +541,7 @@ impl SessionService for FakeSessions {
         &self,
         name: &str,
         class: Option<&str>,
-        client: std::net::IpAddr,
+        client: reel_admit::Client,
     ) -> Result<SessionReport, SessionRefusal> {
         match class {
             None | Some("periodic") => self.open(name, client),
@@ -549,7 +549,7 @@ impl SessionService for FakeSessions {
         }
     }
 
-    fn open(&self, title: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, title: &str, _: reel_admit::Client) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         match title {
             "none" => return Err(SessionRefusal::NoSuchTitle(title.to_owned())),
@@ -600,7 +600,7 @@ impl SessionService for FakeSessions {
         self.open.lock().expect("lock").clone()
     }
 
-    fn one(&self, key: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn one(&self, key: &str, _: reel_admit::Client) -> Result<SessionReport, SessionRefusal> {
         let found = self.list().into_iter().find(|session| session.key == key);
         found.ok_or(SessionRefusal::NoSuchSession)
     }
@@ -609,7 +609,7 @@ impl SessionService for FakeSessions {
         &self,
         key: &str,
         class: &str,
-        _: std::net::IpAddr,
+        _: reel_admit::Client,
     ) -> Result<SessionReport, SessionRefusal> {
         let mut open = self.open.lock().expect("lock");
         let found = open.iter_mut().find(|session| session.key == key);
@@ -634,7 +634,7 @@ impl SessionService for FakeSessions {
         }
     }
 
-    fn close(&self, key: &str, client: std::net::IpAddr) -> Result<(), SessionRefusal> {
+    fn close(&self, key: &str, client: reel_admit::Client) -> Result<(), SessionRefusal> {
         self.one(key, client)?;
         self.open.lock().expect("lock").retain(|session| session.key != key);
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::wire::{NewOutlet, OtherDestination, Outlet, OutletStage};
 use crate::{OutletRefusal, OutletService};
-use std::net::IpAddr;
+use reel_admit::Client;
 use std::sync::Mutex;
 
 /// Outlets of the session `k0`, into which nothing is sent.
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 pub(super) struct FakeOutlets(Mutex<Vec<Outlet>>);
 
 impl OutletService for FakeOutlets {
-    fn add(&self, key: &str, wanted: NewOutlet, _: IpAddr) -> Result<Outlet, OutletRefusal> {
+    fn add(&self, key: &str, wanted: NewOutlet, _: Client) -> Result<Outlet, OutletRefusal> {
         let detail = || wanted.to.clone();
         match wanted.to.as_str() {
             _ if key != "k0" => return Err(OutletRefusal::NoSuchSession),
@@ -43,7 +43,7 @@ impl OutletService for FakeOutlets {
         key: &str,
         number: u64,
         wanted: OtherDestination,
-        _: IpAddr,
+        _: Client,
     ) -> Result<Outlet, OutletRefusal> {
         if wanted.to == "taken" {
             return Err(OutletRefusal::Taken(wanted.to));

@@ -2,7 +2,7 @@
 
 use super::fake::{Answer, Server};
 use crate::limits::{UPLOAD_LOOK_EVERY, UPLOAD_WAIT_MAX, UPLOADS_MAX};
-use crate::sessions::Client;
+use crate::sessions::ClientAddress;
 use crate::{Problem, watch_directory};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -465,7 +465,7 @@ async fn work_on_files_has_the_lowest_priority_and_other_work_does_not() {
 #[tokio::test]
 async fn a_client_has_its_share_of_the_uploads_and_others_may_upload() {
     let server = Server::with(|config| config.shares.share = ClientShare::permille(750));
-    let client = |number| Client(IpAddr::from([192, 0, 2, number]));
+    let client = |number| ClientAddress(IpAddr::from([192, 0, 2, number]));
     let post = |number| {
         let mut request =
             Request::post("/api/v1/titles?name=x&wait=true").body(Body::from("FILM")).expect("one");
@@ -495,7 +495,7 @@ fn dripping(bytes: usize) -> Body {
 /// An upload of the client 192.0.2.`number`.
 async fn upload_of(server: &Server, number: u8, body: Body) -> Answer {
     let mut request = Request::post("/api/v1/titles?name=x&wait=true").body(body).expect("one");
-    request.extensions_mut().insert(Client(IpAddr::from([192, 0, 2, number])));
+    request.extensions_mut().insert(ClientAddress(IpAddr::from([192, 0, 2, number])));
     server.send(request).await
 }
 

@@ -26,7 +26,7 @@ use tower::ServiceExt;
 struct NoSessions;
 
 impl SessionService for NoSessions {
-    fn open(&self, id: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn open(&self, id: &str, _: reel_admit::Client) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle(id.to_owned()))
     }
 
@@ -34,7 +34,7 @@ impl SessionService for NoSessions {
         &self,
         name: &str,
         _: Option<&str>,
-        _: std::net::IpAddr,
+        _: reel_admit::Client,
     ) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchTitle(name.to_owned()))
     }
@@ -47,15 +47,15 @@ impl SessionService for NoSessions {
         Vec::new()
     }
 
-    fn one(&self, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn one(&self, _: &str, _: reel_admit::Client) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchSession)
     }
 
-    fn change_class(&self, _: &str, _: &str, _: std::net::IpAddr) -> Result<SessionReport, SessionRefusal> {
+    fn change_class(&self, _: &str, _: &str, _: reel_admit::Client) -> Result<SessionReport, SessionRefusal> {
         Err(SessionRefusal::NoSuchSession)
     }
 
-    fn close(&self, _: &str, _: std::net::IpAddr) -> Result<(), SessionRefusal> {
+    fn close(&self, _: &str, _: reel_admit::Client) -> Result<(), SessionRefusal> {
         Err(SessionRefusal::NoSuchSession)
     }
 }
@@ -121,7 +121,7 @@ impl CastService for NoCasts {
 struct NoOutlets;
 
 impl OutletService for NoOutlets {
-    fn add(&self, _: &str, _: NewOutlet, _: std::net::IpAddr) -> Result<Outlet, OutletRefusal> {
+    fn add(&self, _: &str, _: NewOutlet, _: reel_admit::Client) -> Result<Outlet, OutletRefusal> {
         Err(OutletRefusal::NoSuchSession)
     }
 
@@ -130,7 +130,7 @@ impl OutletService for NoOutlets {
         _: &str,
         _: u64,
         _: OtherDestination,
-        _: std::net::IpAddr,
+        _: reel_admit::Client,
     ) -> Result<Outlet, OutletRefusal> {
         Err(OutletRefusal::NoSuchSession)
     }

@@ -4,7 +4,7 @@
 use super::{Streaming, of_ask, why_not};
 use crate::asking::Turn;
 use crate::limits::POURED_BLOCK_BYTES;
-use crate::media::{Media, PouredBytes, PouredStream};
+use crate::media::{Media, OpenAs, PouredBytes, PouredStream};
 use crate::poured::poured_name;
 use crate::problem::Problem;
 use crate::server::Server;
@@ -18,10 +18,10 @@ impl<S: Server + Media> Streaming<S> {
     pub(super) fn admit_poured(
         self: &Arc<Self>,
         number: u64,
-        (name, class): (&str, &str),
+        (name, as_of): (&str, OpenAs<'_>),
         turn: Turn,
     ) -> Result<(), Problem> {
-        let admitted = self.ask_to_admit_poured(number, (name, class), turn);
+        let admitted = self.ask_to_admit_poured(number, (name, as_of), turn);
         let (pour, bytes) = self.tell(
             number,
             admitted,
@@ -55,7 +55,7 @@ impl<S: Server + Media> Streaming<S> {
         let checked = rate_bps.and_then(|rate_bps| self.held().table.stream(number)?.check_poured(rate_bps));
         let opened = checked
             .map_err(|problem| (problem, None))
-            .and_then(|()| self.server.open_to_join(name, &wanted.class, turn.until).map_err(why_not));
+            .and_then(|()| self.server.open_to_join(name, wanted.as_of(), turn.until).map_err(why_not));
         let joining = self.tell(
             number,
             opened,
@@ -70,7 +70,7 @@ impl<S: Server + Media> Streaming<S> {
     fn ask_to_admit_poured(
         &self,
         number: u64,
-        (name, class): (&str, &str),
+        (name, as_of): (&str, OpenAs<'_>),
         turn: Turn,
     ) -> Result<(PouredStream, u64), (Problem, Option<String>)> {
         let no_refusal = |problem| (problem, None);
@@ -80,7 +80,7 @@ impl<S: Server + Media> Streaming<S> {
         let checked = checked.and_then(|()| held.table.stream(number)?.check_poured(rate_bps));
         drop(held);
         checked.map_err(no_refusal)?;
-        match self.server.open_poured(name, class, turn.until) {
+        match self.server.open_poured(name, as_of, turn.until) {
             Ok(opened) => Ok((opened, rate_bps)),
             Err(not_opened) => Err(why_not(not_opened)),
         }

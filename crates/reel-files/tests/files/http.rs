@@ -2,8 +2,8 @@
 
 use reel_files::limits::ANSWER_BYTES_MAX;
 use reel_files::{
-    AskError, ClassFacts, FileForm, FileTimes, HttpServer, Media, MediaSession, NotOpened, Refused, Server,
-    TitleFacts,
+    AskError, ClassFacts, FileForm, FileTimes, HttpServer, Media, MediaSession, NotOpened, OpenAs, Refused,
+    Server, TitleFacts,
 };
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -135,14 +135,16 @@ fn a_port_that_does_not_answer_is_unreachable() {
     assert!(matches!(server.titles(soon()), Err(AskError::Unreachable(_))));
 }
 
+const AS_OF: OpenAs<'_> = OpenAs { class: "periodic", user: 1000 };
+
 fn session() -> MediaSession {
-    MediaSession { key: "00ff".to_owned(), path: "/s/00ff/a.mp4".to_owned() }
+    MediaSession { user: 1000, key: "00ff".to_owned(), path: "/s/00ff/a.mp4".to_owned() }
 }
 
 #[test]
 fn a_session_is_opened_read_and_ended() {
     let (server, told) = says("307 Temporary Redirect\r\nLocation: /s/00ff/a.mp4", "");
-    assert_eq!(server.open("a", FileForm::Mp4, "periodic", soon()), Ok(session()));
+    assert_eq!(server.open("a", FileForm::Mp4, AS_OF, soon()), Ok(session()));
     assert_eq!(told.recv().unwrap(), "GET /watch/a/a.mp4?class=periodic HTTP/1.1");
     let (server, told) = says("206 Partial Content\r\nContent-Range: bytes 10-13/99", "abcd");
     assert_eq!(server.piece(&session(), 10..14, soon()), Ok(b"abcd".to_vec()));
@@ -167,7 +169,7 @@ fn a_session_is_opened_read_and_ended() {
 #[test]
 fn a_refusal_is_one_line_with_its_kind_and_reason() {
     let problem = "{\n \"type\": \"urn:reel:problem:not-admitted\",\n \"never\": true, \"detail\": \"the network is full\" }";
-    let refused = says("503 Service Unavailable", problem).0.open("a", FileForm::Mp4, "periodic", soon());
+    let refused = says("503 Service Unavailable", problem).0.open("a", FileForm::Mp4, AS_OF, soon());
     let Err(NotOpened::Refused(refused)) = refused else { panic!("{refused:?}") };
     let kind = "urn:reel:problem:not-admitted";
     assert_eq!((refused.status, &*refused.kind, refused.is_never), (503, kind, true));
@@ -185,11 +187,11 @@ fn a_refusal_is_one_line_with_its_kind_and_reason() {
 #[test]
 fn what_is_no_session_and_no_piece_cannot_be_used() {
     for status in ["200 OK", "307 Temporary Redirect", "302 Found\r\nLocation: /s/00ff/a.mp4"] {
-        let said = says(status, "").0.open("a", FileForm::Mp4, "periodic", soon());
+        let said = says(status, "").0.open("a", FileForm::Mp4, AS_OF, soon());
         assert!(matches!(said, Err(NotOpened::Asked(AskError::Unusable(_)))), "{status}: {said:?}");
     }
     let elsewhere = "307 Temporary Redirect\r\nLocation: http://other/s/00ff/a.mp4";
-    assert!(says(elsewhere, "").0.open("a", FileForm::Mp4, "periodic", soon()).is_err());
+    assert!(says(elsewhere, "").0.open("a", FileForm::Mp4, AS_OF, soon()).is_err());
     let part = "206 Partial Content\r\nContent-Range: bytes";
     for (status, body) in [
         ("200 OK", "abcd"),

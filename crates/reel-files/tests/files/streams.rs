@@ -23,7 +23,7 @@ fn times() -> FileTimes {
 }
 
 fn session(key: &str) -> MediaSession {
-    MediaSession { key: key.to_owned(), path: format!("/s/{key}/a.mp4") }
+    MediaSession { user: 1000, key: key.to_owned(), path: format!("/s/{key}/a.mp4") }
 }
 
 fn problem(errno: Errno) -> Problem {

@@ -48,7 +48,7 @@ impl Turn<'_, '_> {
 
     /// Admits a viewer of a poured stream of this name and rate.
     fn open_live(&self, request: &Request, stream: (&str, u64)) -> Result<OpenedSession, Refusal> {
-        let (opener, client) = (self.serve.opener(), self.connection.peer.client().ip());
+        let (opener, client) = (self.serve.opener(), self.connection.peer.asker());
         let class = opener.class(request.class.as_deref(), client)?;
         let client = self.serve.session_client(client, class);
         opener.poured_session(stream, client, self.serve.now_ns())

@@ -7,12 +7,11 @@ use crate::files;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::{Route, stored_form};
-use reel_admit::Session;
+use reel_admit::{Client, Session};
 use reel_cache::SessionKey;
 use reel_library::Form as StoredForm;
 use reel_play::{DeliveryPolicy, Form, PlayableTitle, SessionFile, Unwritten};
 use reel_serve::{KeyOf, KeyUse, OpenResult, Refusal, Serve};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 impl Turn<'_, '_> {
@@ -91,7 +90,7 @@ impl Turn<'_, '_> {
         };
         let (mut request, result) = *opened;
         request.keep_alive &= !self.serve.is_draining();
-        let client = self.connection.peer.client().ip();
+        let client = self.connection.peer.asker();
         let title = match result {
             Ok(title) => title,
             Err(refusal) => {
@@ -143,13 +142,13 @@ impl Turn<'_, '_> {
             };
             return self.respond_interactive(request, response);
         }
-        let (address, form) = (self.connection.peer.client().ip(), form_of(file));
-        let response =
-            match self.serve.opener().session_again(&key, title, form, address, self.serve.now_ns()) {
-                Ok(Some(session)) => return self.play(request, file, session),
-                Ok(None) => Response::ended(&request),
-                Err(refusal) => Response::refusal(&request, &refusal),
-            };
+        let (client, form) = (self.connection.peer.asker(), form_of(file));
+        let response = match self.serve.opener().session_again(&key, title, form, client, self.serve.now_ns())
+        {
+            Ok(Some(session)) => return self.play(request, file, session),
+            Ok(None) => Response::ended(&request),
+            Err(refusal) => Response::refusal(&request, &refusal),
+        };
         self.respond_interactive(request, response)
     }
 
@@ -203,8 +202,8 @@ impl Turn<'_, '_> {
     }
 
     fn key_use<'a>(&self, request: &'a Request, title: Option<&'a str>) -> KeyUse<'a> {
-        let client = self.connection.peer.client().ip();
-        KeyUse { title, class: request.class.as_deref(), client: client.into() }
+        let client = self.connection.peer.asker();
+        KeyUse { title, class: request.class.as_deref(), client }
     }
 
     fn await_opened(&mut self, request: Request) -> Then {
@@ -228,7 +227,7 @@ fn start_session(
     request: &Request,
     (id, title): (&str, Arc<PlayableTitle>),
     file: SessionFile,
-    client: IpAddr,
+    client: Client,
 ) -> Response {
     let opener = serve.opener();
     let opened = opener.class(request.class.as_deref(), client).and_then(|class| {
@@ -266,7 +265,7 @@ fn describe(
     serve: &Serve<'_>,
     request: &Request,
     (title, file): (&PlayableTitle, SessionFile),
-    client: IpAddr,
+    client: Client,
 ) -> Response {
     match serve.opener().class(request.class.as_deref(), client) {
         Ok(_) => files::description(title, file, request),

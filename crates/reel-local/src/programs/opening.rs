@@ -45,7 +45,8 @@ impl From<Refusal> for Refused {
             | Refusal::ClassOfOthers { .. }
             | Refusal::KeyOfTitle { .. }
             | Refusal::KeyOfClass { .. }
-            | Refusal::KeyOfClient => RefusalCode::BadRequest,
+            | Refusal::KeyOfClient
+            | Refusal::KeyOfUser => RefusalCode::BadRequest,
             Refusal::TooManyOpenings | Refusal::TooManyMerged { .. } | Refusal::OpeningTooLong => {
                 RefusalCode::Unavailable
             }

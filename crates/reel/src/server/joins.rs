@@ -2,6 +2,7 @@
 
 use super::ServeError;
 use super::front_ends::{Bound, FrontEndPlan, Starting};
+use reel_admit::Client;
 use reel_api::wire::{NewOutlet, OtherDestination, Outlet, OutletStage};
 use reel_api::{OutletRefusal, OutletService};
 use reel_cache::limits::READER_STRIPES_MAX;
@@ -16,7 +17,6 @@ use reel_rt::{RtError, now_ns};
 use reel_serve::{AllowedClients, FrontEnd, Parts};
 use reel_volume::Volume;
 use std::io;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl Bound for BoundJoins {
 }
 
 impl OutletService for ServerOutlets {
-    fn add(&self, key: &str, wanted: NewOutlet, client: IpAddr) -> Result<Outlet, OutletRefusal> {
+    fn add(&self, key: &str, wanted: NewOutlet, client: Client) -> Result<Outlet, OutletRefusal> {
         let key = key.parse().map_err(|_| OutletRefusal::NoSuchSession)?;
         self.0.allow(client).map_err(refusal)?;
         if wanted.lease_s.is_some_and(|lease_s| !(1..=LEASE_S_MAX).contains(&lease_s)) {
@@ -105,7 +105,7 @@ impl OutletService for ServerOutlets {
         key: &str,
         number: u64,
         wanted: OtherDestination,
-        client: IpAddr,
+        client: Client,
     ) -> Result<Outlet, OutletRefusal> {
         let key = key.parse().map_err(|_| OutletRefusal::NoSuchSession)?;
         self.0.allow(client).map_err(refusal)?;

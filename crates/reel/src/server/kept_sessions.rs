@@ -14,7 +14,7 @@ use reel_serve::Opener;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -63,6 +63,9 @@ struct Record {
     edition: String,
     class: String,
     client: IpAddr,
+    /// The user of this machine whose session it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user: Option<u32>,
     playing: Option<Place>,
 }
 
@@ -193,7 +196,11 @@ impl Keeper {
 impl Record {
     /// `None` for a program of this machine: its stream ends with the server.
     fn of(kept: KeptSession, classes: &ClassTable, now_round: i64) -> Option<Record> {
-        let Client::Address(client) = kept.former.client else { return None };
+        let (client, user) = match kept.former.client {
+            Client::Address(client) => (client, None),
+            Client::NamedUser(user) => (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(user)),
+            Client::User(_) | Client::Server => return None,
+        };
         let place = |playing: PlayingAt| Place {
             media_ms: playing.media_ns / MS_NS,
             until_ms: playing.until_ns.map(|until_ns| Some(until_ns? / MS_NS)),
@@ -207,6 +214,7 @@ impl Record {
             edition: kept.former.edition,
             class: classes.spec(kept.former.class).name.clone(),
             client,
+            user,
             playing: kept.playing.map(place),
         })
     }
@@ -228,7 +236,7 @@ impl Record {
             }
         });
         let class = classes.by_name(&self.class)?;
-        let client = Client::Address(self.client);
+        let client = self.user.map_or(Client::Address(self.client), Client::NamedUser);
         let former = FormerSession { title_id: self.title, edition: self.edition, class, client };
         Some(KeptSession { key: self.key.parse().ok()?, former, playing })
     }
@@ -308,6 +316,7 @@ mod tests {
             edition: "1".to_owned(),
             class: "periodic".to_owned(),
             client: IpAddr::from([192, 0, 2, 7]),
+            user: None,
             playing: Some(place),
         }
     }

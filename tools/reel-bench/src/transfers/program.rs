@@ -1,6 +1,7 @@
 //! A program that wants all the processor time it can get, beside downloads and joins on every kind
 //! of member: what it keeps, and what they get (dsplice, note 2, tables 2 to 5).
 
+use super::effort::{Effort, watch};
 use super::receiver::receive;
 use super::{AHEAD, DISKS, Set, paths};
 use crate::api;
@@ -9,11 +10,12 @@ use crate::film;
 use crate::reel::Settings;
 use crate::server::Server;
 use crate::testbed::{Films, Playing, ReadWriteLoop, Testbed};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use reel_report::{Claim, CommonOptions, Report};
 use serde_json::json;
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{scope, sleep};
@@ -27,8 +29,11 @@ const SOLID: Kind = Kind::Throttled { read_bps: 2_000_000_000, read_iops: 200_00
 const ALONE: Duration = Duration::from_secs(2);
 /// Transfers settle: the schedule follows within some seconds.
 const SETTLES: Duration = Duration::from_secs(6);
-/// Bytes that the loop reads and writes at once: what `cat` takes.
-const PIECE_BYTES: usize = 128 << 10;
+/// Memory for media: a fraction of a film, so that disks are read.
+const MEMORY_BYTES: u64 = 512 << 20;
+/// A film, and a film of a smoke run.
+const FILM_MIB: u64 = 2048;
+const SHORT_FILM_MIB: u64 = 64;
 /// How often it is looked how far joins are.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -55,34 +60,36 @@ struct Got {
     bytes: u64,
     took_s: f64,
     calls: u64,
+    effort: Effort,
 }
 
 /// Measures all of it on both kinds of disks.
 pub(super) fn measure(arguments: &CommonOptions, set: &Set, report: &mut Report) -> Result<()> {
     report.note(format!(
-        "a program beside transfers: it makes calls of the system as fast as it can, on one thread; solid-state disks are {}; joins and the loop write into files \
-         of the file system that the bench runs on; {} s of each are counted, after {} s",
+        "a program beside transfers: it makes calls of the system as fast as it can, on one thread; solid-state disks are {}; a film has {} MiB, Reel {} MiB of memory \
+         for media, and the loop has the kernel forget what it has read; joins and the loop write into files of the file system that the bench runs on; {} s of each are \
+         counted, after {} s",
         SOLID.words(),
+        film_mib(set),
+        MEMORY_BYTES >> 20,
         set.seconds,
-        SETTLES.as_secs()
+        (AHEAD + SETTLES).as_secs()
     ));
     for kind in [Kind::Modelled, SOLID] {
-        let mib_per_s = if kind == Kind::Modelled { 64 } else { 128 };
-        on(arguments, set, (kind, mib_per_s), report)?;
+        on(arguments, set, kind, report)?;
         claim(kind, report);
     }
     Ok(())
 }
 
-fn on(
-    arguments: &CommonOptions,
-    set: &Set,
-    (kind, mib_per_s): (Kind, u64),
-    report: &mut Report,
-) -> Result<()> {
+fn film_mib(set: &Set) -> u64 {
+    if set.quick { SHORT_FILM_MIB } else { FILM_MIB }
+}
+
+fn on(arguments: &CommonOptions, set: &Set, kind: Kind, report: &mut Report) -> Result<()> {
     let dir = arguments.make_dir()?;
     let most = *TRANSFERS.end();
-    let taken = film::make(&dir, mib_per_s * (set.seconds + SETTLES.as_secs()))?;
+    let taken = film::make(&dir, film_mib(set))?;
     let bytes = fs::metadata(&taken)?.len() * most as u64;
     let make = || -> Result<(DiskSet, Films)> {
         let disk_set = DiskSet::make(&dir, kind, DISKS, Films::disk_bytes(bytes, DISKS))?;
@@ -94,11 +101,12 @@ fn on(
     testbed.probe(set.probe_seconds)?;
     let written = Written::below(&dir)?;
     let settings = Settings { join_directory: Some(written.0.clone()), ..Settings::with_admission() };
+    let settings = settings.in_memory(MEMORY_BYTES);
     for run in 0..set.runs {
         for (beside, transfers) in all() {
             written.clear()?;
             let playing = testbed.start_reel(&settings)?;
-            let got = beside_reel(set, beside, (&playing, &films), transfers)?;
+            let got = beside_reel(set, beside, (&playing, &films), (transfers, &written))?;
             let schedule = schedule(&playing.server)?;
             row(report, beside.case(kind), "reel", (transfers, run), &got, &schedule);
         }
@@ -129,10 +137,15 @@ fn row(
     schedule: &[(&'static str, f64)],
 ) {
     let per_s = got.calls as f64 / got.took_s;
+    let mb = (got.bytes as f64 / 1e6).max(1e-9);
     let values = [
-        ("mb_per_s", got.bytes as f64 / 1e6 / got.took_s),
+        ("mb_per_s", mb / got.took_s),
         ("kept", per_s / alone.max(1.0)),
         ("calls_per_s", per_s),
+        ("user_ms_per_mb", got.effort.user_s * 1e3 / mb),
+        ("system_ms_per_mb", got.effort.system_s * 1e3 / mb),
+        ("voluntary_per_mb", got.effort.voluntary as f64 / mb),
+        ("involuntary_per_mb", got.effort.involuntary as f64 / mb),
     ];
     report.row(case, system, transfers as f64, run, &[&values, schedule].concat());
 }
@@ -152,18 +165,18 @@ fn beside_reel(
     set: &Set,
     beside: Beside,
     (playing, films): (&Playing, &Films),
-    transfers: usize,
+    (transfers, written): (usize, &Written),
 ) -> Result<(Got, f64)> {
-    let window = Duration::from_secs(set.seconds);
     let alone = alone();
     let got = match beside {
-        Beside::Downloads => downloads(playing, films, transfers, window)?,
+        Beside::Downloads => downloads(set, playing, films, transfers)?,
         Beside::Joins => {
             let titles = playing.sessions(films, 0..transfers, "aperiodic")?;
             let server = playing.server.address;
-            counted(window, transfers, |number, count, over| {
-                join(server, &titles[number], number, count, over)
-            })?
+            let join = |number: usize, over: &AtomicBool, count: &AtomicU64| {
+                join(server, &titles[number], (number, written), count, over)
+            };
+            counted(set, playing, transfers, (join, |count: &AtomicU64| Ok(count.load(Ordering::Relaxed))))?
         }
     };
     Ok((got, alone))
@@ -175,69 +188,81 @@ fn beside_loop(
     (testbed, films): (&Testbed, &Films),
     (transfers, written): (usize, &Written),
 ) -> Result<(Got, f64)> {
-    let window = Duration::from_secs(set.seconds);
     let way = ReadWriteLoop { read_ahead_kib: 4096, in_order: true, piece_bytes: None };
     if beside == Beside::Downloads {
-        let playing = testbed.start_loop("mq-deadline", way)?;
+        let playing = testbed.start_forgetful_loop("mq-deadline", way)?;
         let alone = alone();
-        return Ok((downloads(&playing, films, transfers, window)?, alone));
+        return Ok((downloads(set, &playing, films, transfers)?, alone));
     }
-    let root = testbed.cold("mq-deadline", way.read_ahead_kib)?.to_owned();
+    let playing = testbed.start_copies("mq-deadline", way, &written.0)?;
     let alone = alone();
-    let file = |number: usize| -> Result<PathBuf> {
-        let film = films.bulk.get(number).context("as many films as transfers")?;
-        Ok(root.join((number % DISKS).to_string()).join(film.file_name().context("a name")?))
-    };
-    let got = counted(window, transfers, |number, count, over| {
-        let (from, to) = (file(number)?, written.0.join(format!("copy-{number}")));
-        while !over.load(Ordering::Relaxed) {
-            copy(&from, &to, count, over)?;
-        }
-        Ok(fs::remove_file(&to)?)
-    })?;
+    let paths = paths(&playing, films, transfers, 1);
+    let (server, process) = (playing.server.address, playing.server.first_process());
+    let copy = |number: usize, over: &AtomicBool, _: &AtomicU64| copy(server, &paths[number][0], over);
+    let got = counted(set, &playing, transfers, (copy, |_: &AtomicU64| written_bytes(process)))?;
     Ok((got, alone))
 }
 
 /// Downloads, one film each, beside the program.
-fn downloads(playing: &Playing, films: &Films, transfers: usize, window: Duration) -> Result<Got> {
+fn downloads(set: &Set, playing: &Playing, films: &Films, transfers: usize) -> Result<Got> {
+    let window = Duration::from_secs(set.seconds);
     let paths = paths(playing, films, transfers, 1);
     let (over, calls, before) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let process = playing.server.first_process();
     scope(|scope| {
         scope.spawn(|| program(&calls, &over));
-        scope.spawn(|| {
+        let watched = scope.spawn(|| {
             sleep(AHEAD + SETTLES);
             before.store(calls.load(Ordering::Relaxed), Ordering::Relaxed);
+            watch(process, &over)
         });
         let received = receive(playing.server.address, &paths, AHEAD + SETTLES, window);
         let after = calls.load(Ordering::Relaxed);
         over.store(true, Ordering::Relaxed);
         let received = received?;
         let (bytes, took_s) = (received.bytes.iter().sum(), received.took_s);
-        Ok(Got { bytes, took_s, calls: after - before.load(Ordering::Relaxed) })
+        let effort = watched.join().expect("the watch panicked")?;
+        Ok(Got { bytes, took_s, calls: after - before.load(Ordering::Relaxed), effort })
     })
 }
 
-/// So many transfers, each on a thread that counts its bytes, beside the program.
+/// So many transfers, each asked for by a thread, beside the program. `bytes` says how many all of
+/// them have carried until now.
 fn counted(
-    window: Duration,
+    set: &Set,
+    playing: &Playing,
     transfers: usize,
-    transfer: impl Fn(usize, &AtomicU64, &AtomicBool) -> Result<()> + Sync,
+    (transfer, bytes): (
+        impl Fn(usize, &AtomicBool, &AtomicU64) -> Result<()> + Sync,
+        impl Fn(&AtomicU64) -> Result<u64>,
+    ),
 ) -> Result<Got> {
-    let (over, calls, bytes) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
-    let (over, calls, bytes, transfer) = (&over, &calls, &bytes, &transfer);
+    let process = playing.server.first_process();
+    let (over, calls, count) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let (over, calls, count, transfer) = (&over, &calls, &count, &transfer);
     scope(|scope| {
         scope.spawn(move || program(calls, over));
         let threads: Vec<_> =
-            (0..transfers).map(|number| scope.spawn(move || transfer(number, bytes, over))).collect();
+            (0..transfers).map(|number| scope.spawn(move || transfer(number, over, count))).collect();
         sleep(AHEAD + SETTLES);
-        let look = || (calls.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        let look = || bytes(count).map(|bytes| (calls.load(Ordering::Relaxed), bytes));
+        let watched = scope.spawn(move || watch(process, over));
         let (begun, before) = (Instant::now(), look());
-        sleep(window);
+        sleep(Duration::from_secs(set.seconds));
         let (took_s, after) = (begun.elapsed().as_secs_f64(), look());
         over.store(true, Ordering::Relaxed);
+        let effort = watched.join().expect("the watch panicked")?;
         threads.into_iter().try_for_each(|thread| thread.join().expect("a transfer panicked"))?;
-        Ok(Got { bytes: after.1 - before.1, took_s, calls: after.0 - before.0 })
+        let (before, after) = (before?, after?);
+        Ok(Got { bytes: after.1 - before.1, took_s, calls: after.0 - before.0, effort })
     })
+}
+
+/// Bytes that a process has written.
+fn written_bytes(process: u32) -> Result<u64> {
+    let io = fs::read_to_string(format!("/proc/{process}/io"))?;
+    let written = io.lines().find_map(|line| line.strip_prefix("wchar:")).context("no count of bytes")?;
+    Ok(written.trim().parse()?)
 }
 
 /// Makes calls of the system until it is over.
@@ -262,16 +287,21 @@ fn alone() -> f64 {
     calls.load(Ordering::Relaxed) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Copies a file by a read/write loop, until it is over.
-fn copy(from: &Path, to: &Path, count: &AtomicU64, over: &AtomicBool) -> Result<()> {
-    let (mut from, mut to) = (File::open(from)?, File::create(to)?);
-    let mut piece = vec![0; PIECE_BYTES];
+/// Has the loop copy a film, over and over, until it is over.
+fn copy(server: SocketAddr, path: &str, over: &AtomicBool) -> Result<()> {
+    let mut answer = [0; 64];
     while !over.load(Ordering::Relaxed) {
-        match from.read(&mut piece)? {
-            0 => return Ok(()),
-            bytes => {
-                to.write_all(&piece[..bytes])?;
-                count.fetch_add(bytes as u64, Ordering::Relaxed);
+        let mut stream = TcpStream::connect(server)?;
+        stream.set_read_timeout(Some(LOOK_EVERY))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {server}\r\n\r\n")?;
+        while !over.load(Ordering::Relaxed) {
+            match stream.read(&mut answer) {
+                Ok(count) => {
+                    ensure!(count == 0 || answer.starts_with(b"HTTP/1.1 204"), "a copy failed");
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -280,9 +310,9 @@ fn copy(from: &Path, to: &Path, count: &AtomicU64, over: &AtomicBool) -> Result<
 
 /// Has the server play the session of this address into one file after the other, until it is over.
 fn join(
-    server: std::net::SocketAddr,
+    server: SocketAddr,
     url: &str,
-    number: usize,
+    (number, written): (usize, &Written),
     count: &AtomicU64,
     over: &AtomicBool,
 ) -> Result<()> {
@@ -312,6 +342,7 @@ fn join(
         if !is_whole {
             return api::delete(server, &format!("/api/v1/sessions/{key}"));
         }
+        fs::remove_file(written.0.join(format!("copy-{number}-{turn}")))?;
     }
     Ok(())
 }
@@ -326,11 +357,12 @@ impl Written {
         Ok(Written(dir))
     }
 
-    /// Nothing of it is needed any more.
+    /// Nothing of it is needed any more, and the disk has nothing to write when a row begins.
     fn clear(&self) -> Result<()> {
         for entry in fs::read_dir(&self.0)? {
             fs::remove_file(entry?.path())?;
         }
+        rustix::fs::sync();
         Ok(())
     }
 }

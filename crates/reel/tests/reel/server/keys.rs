@@ -5,6 +5,7 @@ use crate::server::reclass::change;
 use crate::server::rig::{Answer, Rig};
 use reel_serve::Proxies;
 use serde_json::json;
+use std::process::Command;
 
 const VIEWER: &str = "X-Forwarded-For: 192.0.2.7\r\n";
 const OTHER: &str = "X-Forwarded-For: 192.0.2.8\r\n";
@@ -92,6 +93,77 @@ fn a_key_that_is_handed_on_plays_elsewhere_only_if_it_is_not_bound() {
         assert_eq!((refused.status, kind), (403, &json!("urn:reel:problem:key-of-other-client")));
     }
     assert_eq!(by_api(VIEWER).map(|answer| answer.status), [200, 200, 204]);
+}
+
+/// A user of this machine, as `reel mount` names it.
+const USER: &str = "Reel-User: 1001\r\n";
+
+/// The answers to requests with the key of a session: of media, by the API, and of its outlets.
+fn uses(rig: &Rig, key: &str, fields: &str) -> [Answer; 4] {
+    let played = rig.connect().ask(&format!("GET /s/{key}/film.mp4"), fields);
+    let shown = rig.connect().ask(&format!("GET /api/v1/sessions/{key}"), fields);
+    let changed = change(&mut rig.connect(), key, "aperiodic", fields);
+    let outlets = rig.connect().ask(&format!("GET /api/v1/sessions/{key}/outlets"), fields);
+    [played, shown, changed, outlets]
+}
+
+#[test]
+fn the_key_of_a_user_of_this_machine_is_for_that_user() {
+    let mut rig = Rig::new(|_| {});
+    let key = key_of(&rig.connect().ask("GET /watch/film/film.mp4", USER));
+    // Who names no user, another one, what is none, or comes through a proxy.
+    let others = ["", "Reel-User: 1002\r\n", "Reel-User: root\r\n", "Reel-User: 1001\r\nReel-User: 1001\r\n"];
+    let proxied = format!("{USER}X-Forwarded-For: 127.0.0.1\r\n");
+    let refused_to = |rig: &Rig, others: &[&str]| {
+        for fields in others {
+            for refused in uses(rig, &key, fields) {
+                assert_eq!(refused.status, 403, "{fields:?}");
+                assert!(detail(&refused).contains("to another user of this machine"), "{}", detail(&refused));
+            }
+            assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), fields).status, 403);
+        }
+    };
+    refused_to(&rig, &others);
+    refused_to(&rig, &[&proxied]);
+    assert_eq!(uses(&rig, &key, USER).map(|answer| answer.status), [200; 4]);
+    rig.stop();
+    rig.start();
+    // The next server knows whose it is.
+    for fields in others {
+        assert_eq!(rig.connect().ask(&format!("GET /s/{key}/film.mp4"), fields).status, 403, "{fields:?}");
+        assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), fields).status, 403);
+    }
+    assert_eq!(uses(&rig, &key, USER).map(|answer| answer.status), [200; 4]);
+    refused_to(&rig, &others);
+    assert_eq!(rig.connect().ask(&format!("DELETE /api/v1/sessions/{key}"), USER).status, 204);
+}
+
+/// A program of another user than root and the server's is of that user, whatever it says.
+#[test]
+fn a_program_cannot_speak_for_another_user() {
+    const PROGRAM: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let rig = Rig::new(|_| {});
+    let ask = |path: &str, user: u32| {
+        let url = format!("http://{}{path}", rig.address());
+        let named = format!("Reel-User: {user}");
+        let mut curl = Command::new("setpriv");
+        curl.args(["--reuid", &PROGRAM.to_string(), "--clear-groups", "curl", "-sS", "-o", "/dev/null"]);
+        curl.args(["-w", "%{http_code} %{redirect_url}", "-H", &named, &url]);
+        String::from_utf8(curl.output().expect("curl runs").stdout).expect("text")
+    };
+    let key = key_of(&rig.connect().ask("GET /watch/film/film.mp4", USER));
+    assert_eq!(ask(&format!("/s/{key}/film.mp4"), 1001), "403 ");
+    assert_eq!(ask(&format!("/api/v1/sessions/{key}"), 1001), "403 ");
+    // What it opens for root is its own.
+    let opened = ask("/watch/film/film.mp4", 0);
+    let key = opened.split('/').rev().nth(1).expect("an address with a key");
+    let own = format!("Reel-User: {PROGRAM}\r\n");
+    assert_eq!(uses(&rig, key, "Reel-User: 0\r\n").map(|answer| answer.status), [403; 4]);
+    assert_eq!(uses(&rig, key, &own).map(|answer| answer.status), [200; 4]);
+    assert_eq!(ask(&format!("/s/{key}/film.mp4"), PROGRAM), "200 ");
 }
 
 /// The next server knows the session by what was kept, until its client asks.

@@ -189,9 +189,10 @@ fn two_of_dest() {
         let writers = ['a', 'b'].map(|writer| scope.spawn(move || write(writer)));
         writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
     });
-    assert!(!taken.is_empty());
     let dest = stream.line("out/0/dest");
-    assert!(taken.contains(&dest), "{dest}");
+    // On a busy machine all may have come before the first of them was written.
+    let is_first = taken.is_empty() && dest == "file:first";
+    assert!(is_first || taken.contains(&dest), "{dest} of {taken:?}");
     stream.write("ctl", "close").unwrap();
     await_no_session(&server);
     await_no_part(&dir);
