@@ -212,7 +212,7 @@ async fn sessions_open_and_close() {
             .expect("a request")
     };
     let answer = server.send(open("film")).await;
-    assert_eq!((answer.status, answer.header("location")), (StatusCode::CREATED, "/api/v1/sessions/k0"));
+    assert_eq!((answer.status, &*answer.location()), (StatusCode::CREATED, "/api/v1/sessions/k0"));
     let session = serde_json::json!({
         "key": "k0", "title": "film", "class": "periodic", "hls": "/s/k0/master.m3u8", "dash": "/s/k0/manifest.mpd",
         "progressive": "/s/k0/film.mp4", "expires_in_s": 300,
