@@ -5,6 +5,8 @@ import { defineConfig } from "vite";
 const reel = process.env.REEL_URL ?? "http://127.0.0.1:8080";
 
 export default defineConfig({
+  // The pages may be below a path of a proxy.
+  base: "./",
   build: {
     target: "es2022",
     // The server's content security policy admits no data: URL except for images, and nothing

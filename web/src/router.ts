@@ -3,6 +3,7 @@ import { castsPage } from "./casts/page.ts";
 import { dashboardPage } from "./dashboard/page.ts";
 import { header } from "./library/header.ts";
 import { libraryPage } from "./library/page.ts";
+import { home } from "./root.ts";
 import { h } from "./ui/dom.ts";
 import { failure } from "./ui/failure.ts";
 import { closeMenu } from "./ui/menu.ts";
@@ -21,7 +22,8 @@ export function startRouter(root: HTMLElement): void {
     life = new AbortController();
     const { signal } = life;
     const page = h("div", { class: "page" });
-    const watched = /^\/title\/([^/]+)\/?$/.exec(location.pathname);
+    const path = pathBelow(location.pathname);
+    const watched = /^title\/([^/]+)\/?$/.exec(path ?? "");
     const title = watched?.[1] && decoded(watched[1]);
     if (title) {
       // hls.js is most of the program and only needed here.
@@ -29,11 +31,11 @@ export function startRouter(root: HTMLElement): void {
       if (signal.aborted) return;
       if (player) player.playerPage(page, title, signal);
       else brokenPage(page);
-    } else if (location.pathname === "/") {
+    } else if (path === "") {
       libraryPage(page, signal);
-    } else if (location.pathname === "/dashboard") {
+    } else if (path === "dashboard") {
       dashboardPage(page, signal);
-    } else if (location.pathname === "/casts") {
+    } else if (path === "casts") {
       castsPage(page, signal);
     } else {
       lostPage(page);
@@ -78,8 +80,14 @@ export function startRouter(root: HTMLElement): void {
   void show(0);
 }
 
-function isPage(path: string): boolean {
-  return ["/", "/dashboard", "/casts"].includes(path) || path.startsWith("/title/");
+function isPage(pathname: string): boolean {
+  const path = pathBelow(pathname);
+  return path !== undefined && (["", "dashboard", "casts"].includes(path) || path.startsWith("title/"));
+}
+
+/** A path as it is below that of the library; nothing if it is not below it. */
+function pathBelow(pathname: string): string | undefined {
+  return pathname.startsWith(home) ? pathname.slice(home.length) : undefined;
 }
 
 /** The part of an address in plain text; nothing if it is none. */
@@ -115,7 +123,7 @@ function lostPage(page: HTMLElement): void {
       { class: "empty small" },
       h("h2", {}, "There is no such page"),
       h("p", {}, "The address may be mistyped."),
-      h("a", { class: "button", href: "/" }, "Back to the library"),
+      h("a", { class: "button", href: home }, "Back to the library"),
     ),
   );
 }

@@ -99,7 +99,7 @@ use packing::Packing;
 use reel_library::{Stop, WatchLife};
 use reel_metrics::MetricsRegistry;
 use reel_pour::Pours;
-use reel_serve::{PlaceShares, Places, Proxies};
+use reel_serve::{PlaceShares, Places, Proxies, relative_address};
 use requests::Requests;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -237,8 +237,8 @@ impl ControlPlane {
             .layer(from_fn_with_state(self.inner.packing.clone(), packing::pack))
             .layer(from_fn_with_state(self.inner.names.clone(), origin::refuse_foreign))
             .layer(from_fn(|request: Request, next: Next| async move {
-                let version = request.version();
-                finish(version, next.run(request).await).await
+                let (version, path) = (request.version(), request.uri().path().to_owned());
+                finish(version, &path, next.run(request).await)
             }))
             .layer(from_fn_with_state(self.inner.requests.clone(), requests::observe))
             .with_state(self.clone())
@@ -446,9 +446,15 @@ async fn method_not_allowed(request: Request) -> Response {
     .into_response()
 }
 
-/// What every response carries.
-async fn finish(version: Version, mut response: Response) -> Response {
+/// What every response to a request for `path` carries.
+fn finish(version: Version, path: &str, mut response: Response) -> Response {
     let fields = response.headers_mut();
+    // Of what is made here, all are paths of this server.
+    let location = fields.get(header::LOCATION).and_then(|location| location.to_str().ok());
+    let relative = location.map(|location| HeaderValue::try_from(relative_address(path, location)));
+    if let Some(Ok(relative)) = relative {
+        fields.insert(header::LOCATION, relative);
+    }
     // The next request of this client may be for media: it must arrive at the data plane, over a
     // connection of its own. HTTP/2 has another way to say that, used only for requests for media.
     if version < Version::HTTP_2 {

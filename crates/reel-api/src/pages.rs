@@ -4,9 +4,11 @@ use crate::ControlPlane;
 use crate::etag::{ASK_FIRST, if_none_match, not_modified};
 use crate::problem::Problem;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use reel_serve::relative_address;
 use rust_embed::RustEmbed;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The files that `npm run build` made. If they were missing when this crate was compiled, the
@@ -17,6 +19,10 @@ use std::fmt::Write as _;
 struct Web;
 
 const INDEX: &str = "index.html";
+
+/// How the addresses of files begin in [`INDEX`] and [`NOT_BUILT`], which are written as if they
+/// were at the root.
+const HERE: &str = "=\"./";
 
 /// Only files of this server; media and workers may also be blobs made by the player (Media Source
 /// Extensions).
@@ -31,21 +37,22 @@ const NOT_BUILT: &str = "<!doctype html><html lang=en><meta charset=utf-8><title
 <h1>Reel is running, its pages are not built in</h1>\
 <p>This binary was compiled before the web pages were. Build them and compile again:\
 <pre>npm --prefix web ci &amp;&amp; npm --prefix web run build &amp;&amp; cargo build --release</pre>\
-<p>The rest works: <a href=/api/v1/titles>titles</a>, <a href=/api/v1/openapi.json>the API</a>, <a href=/metrics>metrics</a>.";
+<p>The rest works: <a href=\"./api/v1/titles\">titles</a>, <a href=\"./api/v1/openapi.json\">the API</a>, \
+<a href=\"./metrics\">metrics</a>.";
 
 /// `GET /`
-pub(super) async fn library(headers: HeaderMap) -> Response {
-    page(StatusCode::OK, &headers)
+pub(super) async fn library(uri: Uri, headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &uri, &headers)
 }
 
 /// `GET /dashboard`: the same program.
-pub(super) async fn dashboard(headers: HeaderMap) -> Response {
-    page(StatusCode::OK, &headers)
+pub(super) async fn dashboard(uri: Uri, headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &uri, &headers)
 }
 
 /// `GET /casts`: the same program.
-pub(super) async fn casts(headers: HeaderMap) -> Response {
-    page(StatusCode::OK, &headers)
+pub(super) async fn casts(uri: Uri, headers: HeaderMap) -> Response {
+    page(StatusCode::OK, &uri, &headers)
 }
 
 /// `GET /title/{id}`: the same program; the status says whether the title exists, also to clients
@@ -53,17 +60,18 @@ pub(super) async fn casts(headers: HeaderMap) -> Response {
 pub(super) async fn player(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let status = if control.library().has(&id) { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    page(status, &headers)
+    page(status, &uri, &headers)
 }
 
 /// `GET /assets/{*file}`
 pub(super) async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Response {
     let path = format!("assets/{file}");
     match Web::get(&path) {
-        Some(found) => respond(StatusCode::OK, &path, found, FOREVER, &headers),
+        Some(found) => built(&path, found, FOREVER, &headers),
         None => Problem::no_such_address(&format!("/{path}")).into_response(),
     }
 }
@@ -82,42 +90,62 @@ pub(super) async fn fallback(request: Request) -> Response {
         && name != INDEX
         && let Some(found) = Web::get(name)
     {
-        return respond(StatusCode::OK, name, found, ASK_FIRST, request.headers());
+        return built(name, found, ASK_FIRST, request.headers());
     }
     let wants_page =
         request.headers().get(header::ACCEPT).is_some_and(|v| v.as_bytes().starts_with(b"text/html"));
     if reading && wants_page && !path.starts_with("/api/") {
-        return page(StatusCode::NOT_FOUND, request.headers());
+        return page(StatusCode::NOT_FOUND, request.uri(), request.headers());
     }
     Problem::no_such_address(path).into_response()
 }
 
-fn page(status: StatusCode, headers: &HeaderMap) -> Response {
-    match Web::get(INDEX) {
-        Some(found) => respond(status, INDEX, found, ASK_FIRST, headers),
-        None => {
-            let mut response = (StatusCode::SERVICE_UNAVAILABLE, NOT_BUILT).into_response();
-            let fields = response.headers_mut();
-            fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-            fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            fields.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-            response
-        }
+/// The page, as it is at the path of this address.
+fn page(status: StatusCode, uri: &Uri, headers: &HeaderMap) -> Response {
+    let Some(found) = Web::get(INDEX) else {
+        let text = at_path(NOT_BUILT, uri.path());
+        let mut response = (StatusCode::SERVICE_UNAVAILABLE, text.into_owned()).into_response();
+        let fields = response.headers_mut();
+        fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        fields.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+        return response;
+    };
+    let text = String::from_utf8_lossy(&found.data);
+    let etag = etag(&found.metadata.sha256_hash(), names_above(uri.path()));
+    let data = at_path(&text, uri.path()).into_owned().into_bytes();
+    respond(status, INDEX, (data.into(), etag), ASK_FIRST, headers)
+}
+
+/// A text of the root as it is at a path: its files are where they were.
+fn at_path<'a>(text: &'a str, path: &str) -> Cow<'a, str> {
+    match names_above(path) {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(text.replace(HERE, &format!("=\"{}", relative_address(path, "/")))),
     }
+}
+
+/// How many directories a path is below the root.
+fn names_above(path: &str) -> usize {
+    path.bytes().filter(|byte| *byte == b'/').count().saturating_sub(1)
+}
+
+fn built(path: &str, found: rust_embed::EmbeddedFile, cache: HeaderValue, headers: &HeaderMap) -> Response {
+    let etag = etag(&found.metadata.sha256_hash(), 0);
+    respond(StatusCode::OK, path, (found.data, etag), cache, headers)
 }
 
 fn respond(
     status: StatusCode,
     path: &str,
-    found: rust_embed::EmbeddedFile,
+    (data, etag): (Cow<'static, [u8]>, String),
     cache: HeaderValue,
     headers: &HeaderMap,
 ) -> Response {
-    let etag = etag(&found.metadata.sha256_hash());
     if status == StatusCode::OK && if_none_match(headers, &etag) {
         return not_modified(&etag, cache);
     }
-    let mut response = (status, found.data).into_response();
+    let mut response = (status, data).into_response();
     let fields = response.headers_mut();
     fields.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type(path)));
     fields.insert(header::CACHE_CONTROL, cache);
@@ -128,10 +156,14 @@ fn respond(
     response
 }
 
-fn etag(hash: &[u8; 32]) -> String {
+/// The tag of a file, which is another one so many directories below the root.
+fn etag(hash: &[u8; 32], below: usize) -> String {
     let mut etag = String::from("\"");
     for byte in &hash[..16] {
         let _ = write!(etag, "{byte:02x}");
+    }
+    if below > 0 {
+        let _ = write!(etag, "-{below}");
     }
     etag.push('"');
     etag
@@ -168,6 +200,17 @@ mod tests {
         ] {
             assert_eq!(media_type(path), wanted);
         }
-        assert_eq!(etag(&[0xab; 32]), format!("\"{}\"", "ab".repeat(16)));
+        assert_eq!(etag(&[0xab; 32], 0), format!("\"{}\"", "ab".repeat(16)));
+    }
+
+    #[test]
+    fn the_page_finds_its_files_from_every_path() {
+        let text = r#"<link href="./a.css"><script src="./assets/a.js">"#;
+        for (path, begin) in [("/", "./"), ("/casts", "./"), ("/title/a", "../"), ("/title/a/", "../../")] {
+            let expected = format!(r#"<link href="{begin}a.css"><script src="{begin}assets/a.js">"#);
+            assert_eq!(at_path(text, path), expected, "{path}");
+        }
+        assert_ne!(etag(&[0xab; 32], 0), etag(&[0xab; 32], names_above("/title/a")), "it has other bytes");
+        assert!(!NOT_BUILT.contains("=/"), "no address is from the root");
     }
 }

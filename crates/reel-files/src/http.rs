@@ -60,6 +60,12 @@ impl HttpServer {
         }
     }
 
+    /// The path of its address, below which all others are. Without a slash at its end.
+    pub(crate) fn prefix(&self) -> &str {
+        let authority = self.url.find("://").map_or(0, |scheme| scheme + 3);
+        self.url[authority..].find('/').map_or("", |path| &self.url[authority + path..])
+    }
+
     /// The response to a request without a body.
     pub(crate) fn asked(&self, asking: Asking<'_>, until: Instant) -> Result<Response<Body>, AskError> {
         self.sent(asking, None, (), until)
@@ -291,6 +297,19 @@ pub(crate) fn escaped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_may_have_a_path() {
+        for (url, prefix) in [
+            ("http://h:1", ""),
+            ("http://h:1/", ""),
+            ("http://h:1/reel", "/reel"),
+            ("http://h/a/b/", "/a/b"),
+            ("h:1/reel", "/reel"),
+        ] {
+            assert_eq!(HttpServer::new(url, 1).prefix(), prefix, "{url}");
+        }
+    }
 
     #[test]
     fn no_name_leads_to_another_path() {

@@ -4,6 +4,7 @@ use crate::http::{Asking, HttpServer, escaped, of_http, parsed};
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::line::one_line;
 use crate::media::{FileForm, Media, MediaSession, NotOpened, OpenAs, PouredStream, Refused};
+use crate::reference::resolved;
 use crate::server::AskError;
 use crate::times::FileTimes;
 use serde::Deserialize;
@@ -35,13 +36,17 @@ impl Media for HttpServer {
     ) -> Result<MediaSession, NotOpened> {
         let (title, class) = (escaped(title), escaped(as_of.class));
         let extension = if form == FileForm::Ts { "ts" } else { "mp4" };
-        let path = format!("/watch/{title}/{title}.{extension}?class={class}");
+        let file = format!("/watch/{title}/{title}.{extension}");
+        let path = format!("{file}?class={class}");
         let response = self.asked(Asking::get(&path).of(as_of.user), until)?;
         if response.status().as_u16() != 307 {
             return Err(refusal(&path, response));
         }
         let location = response.headers().get("location").and_then(|value| value.to_str().ok());
-        let session = location.and_then(|location| session_at(location, as_of.user));
+        let asked = format!("{}{file}", self.prefix());
+        let led_to = location.and_then(|location| resolved(&asked, location));
+        let session =
+            led_to.as_deref().and_then(|path| session_at(path.strip_prefix(self.prefix())?, as_of.user));
         session.ok_or_else(|| AskError::Unusable(format!("{path}: {location:.200?} is no session")).into())
     }
 
@@ -118,16 +123,16 @@ pub(crate) fn of<'a>(session: &MediaSession, method: &'a str, path: &'a str) -> 
     Asking { method, path, user: Some(session.user) }
 }
 
-/// The session of an address; `None` for what is none. It becomes a part of requests.
-fn session_at(location: &str, user: u32) -> Option<MediaSession> {
-    let (key, file) = location.strip_prefix("/s/")?.split_once('/')?;
+/// The session of a path; `None` for what is none. It becomes a part of requests.
+fn session_at(path: &str, user: u32) -> Option<MediaSession> {
+    let (key, file) = path.strip_prefix("/s/")?.split_once('/')?;
     let is_plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_~.+".contains(&b))
     };
     let is_file = is_plain(file)
         && (file.ends_with(".mp4") || file.ends_with(".ts"))
         && key.bytes().all(|b| b.is_ascii_alphanumeric());
-    (is_plain(key) && is_file).then(|| MediaSession { user, key: key.to_owned(), path: location.to_owned() })
+    (is_plain(key) && is_file).then(|| MediaSession { user, key: key.to_owned(), path: path.to_owned() })
 }
 
 /// What a server says that does not do what it was asked for.

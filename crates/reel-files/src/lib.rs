@@ -44,6 +44,7 @@ mod place;
 mod poured;
 mod problem;
 mod reach;
+mod reference;
 mod server;
 mod shares;
 mod stream;

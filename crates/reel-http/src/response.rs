@@ -8,8 +8,7 @@ use reel_admit::OpenRefused;
 use reel_cache::{Body, Part};
 use reel_play::SessionRefused;
 use reel_qos::AdmitError;
-use reel_serve::Refusal;
-use reel_serve::http_date;
+use reel_serve::{Refusal, http_date, relative_address};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -207,14 +206,15 @@ impl Response {
         Response::new(request, status, &fields, Some(Body::text(problem.to_string().into_bytes())))
     }
 
-    /// A redirect that must be followed with the same method. If it `lasts`, the client that asks
-    /// may follow it again without asking.
+    /// A redirect to a path of this server that must be followed with the same method. If it
+    /// `lasts`, the client that asks may follow it again without asking.
     ///
     /// Players with ffmpeg ask at the first address again for each range, and play a file from two
     /// places in turn. They keep a redirect for its `max-age`, if that comes first. A cache never
     /// uses an answer that varies with everything (RFC 9111 section 4.1), so two pages of a
     /// browser, or two players behind a proxy, do not share a session.
-    pub(crate) fn redirect(request: &Request, location: &str, lasts: bool) -> Response {
+    pub(crate) fn redirect(request: &Request, path: &str, lasts: bool) -> Response {
+        let location = relative_address(&request.path, path);
         let cache = match lasts {
             true => format!("max-age={REDIRECT_LASTS_S}, private\r\nVary: *"),
             false => "no-store".to_owned(),

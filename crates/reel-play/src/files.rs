@@ -155,9 +155,9 @@ fn text_file(file: SessionFile, text: &Arc<[u8]>, key: SessionKey, choice: usize
     TitleFile { content_type: PLAYLIST_TYPE, name, body: Body::text(Arc::clone(text)) }
 }
 
-/// A manifest that contains its own address. Some players (ffmpeg 5.1 among them) resolve its
+/// A manifest that contains its own directory. Some players (ffmpeg 5.1 among them) resolve its
 /// relative addresses against the address they requested, and not against the one they were
-/// redirected to.
+/// redirected to. Both are two directories below the same one.
 fn with_base_url(manifest: &Arc<[u8]>, key: SessionKey) -> Body {
     // The element comes first inside MPD (ISO 23009-1, 5.3.1.2), after ProgramInformation, which
     // these manifests do not have.
@@ -165,7 +165,7 @@ fn with_base_url(manifest: &Arc<[u8]>, key: SessionKey) -> Body {
         manifest[start..].iter().position(|&byte| byte == b'>').map(|length| start + length + 1)
     });
     let Some(inside) = inside else { return Body::text(Arc::clone(manifest)) };
-    let base: Arc<[u8]> = Arc::from(format!("<BaseURL>/s/{key}/</BaseURL>").into_bytes());
+    let base: Arc<[u8]> = Arc::from(format!("<BaseURL>../../s/{key}/</BaseURL>").into_bytes());
     let base_bytes = base.len();
     Body::new([
         Part::Bytes(Arc::clone(manifest), 0..inside),

@@ -2,6 +2,7 @@
 
 use crate::secured::{Endpoint, Stream};
 use anyhow::{Context, Result, bail, ensure};
+use reel_testkit::Url;
 use reel_testkit::http::{Client, Head};
 use std::ops::Range;
 use std::thread;
@@ -49,8 +50,10 @@ pub(crate) fn fetch(
 
 /// Where `path` leads when it is a redirect, else `path` itself.
 pub(crate) fn resolve(server: impl Into<Endpoint>, path: &str) -> Result<String> {
-    let (head, _) = request(&server.into(), path, 0..1)?;
-    Ok(head.field("Location").unwrap_or(path).to_owned())
+    let server = server.into();
+    let (head, _) = request(&server, path, 0..1)?;
+    let Some(location) = head.field("Location") else { return Ok(path.to_owned()) };
+    Ok(Url::parse(&format!("http://{}{path}", server.address))?.join(location)?.target)
 }
 
 /// The length of the file at `path`.

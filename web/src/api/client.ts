@@ -1,3 +1,4 @@
+import { below } from "../root.ts";
 import { Problem, problemFrom, unreachable } from "./problem.ts";
 import type {
   AddedSubtitles,
@@ -20,7 +21,7 @@ import type {
   Watch,
 } from "./types.ts";
 
-const API = "/api/v1";
+const API = below("api/v1");
 
 const NO_CONTENT = 204;
 const NOT_MODIFIED = 304;

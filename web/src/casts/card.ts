@@ -2,6 +2,7 @@ import type { Cast } from "../api/types.ts";
 import { capitalized } from "../format.ts";
 import { titleUrl } from "../library/card.ts";
 import { knownTitle } from "../library/store.ts";
+import { addressed } from "../root.ts";
 import { copyField } from "../ui/copy.ts";
 import { h, setText } from "../ui/dom.ts";
 import { scheduleDrawing } from "./drawing.ts";
@@ -126,18 +127,20 @@ function factList(): { element: HTMLElement; show(cast: Cast): void } {
 }
 
 function lineRows(cast: Cast): HTMLElement[] {
-  const rows = linesOf(cast, location.origin).map(({ program, line, note }) => {
-    const { field, button } = copyField(line, `Line for ${program}${note ? `, ${note}` : ""}`);
-    return h(
-      "div",
-      { class: "cast-line" },
-      h("span", { class: "cast-program" }, program, h("small", {}, note ?? "")),
-      h("div", { class: "address" }, field, button),
-    );
-  });
+  const rows = linesOf({ ...cast, sdp: addressed(cast.sdp) }, location.origin).map(
+    ({ program, line, note }) => {
+      const { field, button } = copyField(line, `Line for ${program}${note ? `, ${note}` : ""}`);
+      return h(
+        "div",
+        { class: "cast-line" },
+        h("span", { class: "cast-program" }, program, h("small", {}, note ?? "")),
+        h("div", { class: "address" }, field, button),
+      );
+    },
+  );
   const description = h(
     "a",
-    { href: cast.sdp, target: "_blank", download: `${cast.name}.sdp` },
+    { href: addressed(cast.sdp), target: "_blank", download: `${cast.name}.sdp` },
     "Description (SDP)",
   );
   return [h("p", { class: "quiet-line" }, linesNote(cast)), ...rows, h("p", {}, description)];

@@ -3,6 +3,7 @@ import { asProblem } from "../api/problem.ts";
 import type { Cast } from "../api/types.ts";
 import { count } from "../format.ts";
 import { header } from "../library/header.ts";
+import { home } from "../root.ts";
 import { confirm } from "../ui/dialog.ts";
 import { h, replaceIfOther, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
@@ -77,7 +78,7 @@ function bar(added: () => void): HTMLElement {
   bar.prepend(
     h(
       "a",
-      { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" },
+      { class: "icon-button back", href: home, "aria-label": "Back to the library", title: "Library" },
       icon("back"),
     ),
   );

@@ -1,5 +1,6 @@
 import type { DashboardCasts } from "../api/types.ts";
 import { bitRate, count } from "../format.ts";
+import { below } from "../root.ts";
 import { h, setText } from "../ui/dom.ts";
 
 /** What is sent to groups, in short. The panel is hidden while there is nothing to say. */
@@ -7,7 +8,7 @@ export function castSummary(panel: (content: HTMLElement) => HTMLElement): {
   element: HTMLElement;
   show(casts: DashboardCasts): void;
 } {
-  const words = h("a", { class: "casts-words", href: "/casts" });
+  const words = h("a", { class: "casts-words", href: below("casts") });
   const amiss = h("p", { class: "casts-amiss", hidden: true });
   const element = panel(h("div", {}, words, amiss));
   element.hidden = true;

@@ -5,6 +5,7 @@ import { header } from "../library/header.ts";
 import { knownTitle, refreshTitles } from "../library/store.ts";
 import { readOnlyDetails } from "../library/volume.ts";
 import { followWatched } from "../library/watched.ts";
+import { home } from "../root.ts";
 import { h, replaceIfOther, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import { icon } from "../ui/icons.ts";
@@ -30,7 +31,7 @@ export function dashboardPage(root: HTMLElement, signal: AbortSignal): void {
   bar.prepend(
     h(
       "a",
-      { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" },
+      { class: "icon-button back", href: home, "aria-label": "Back to the library", title: "Library" },
       icon("back"),
     ),
   );

@@ -3,6 +3,7 @@ import { clock, count, languageName, resolutionLabel, spokenTime } from "../form
 import { supported } from "../player/decoders.ts";
 import { loadPosition } from "../player/resume.ts";
 import { supportMark } from "../player/support.ts";
+import { addressed, below } from "../root.ts";
 import { h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
 import { toggleMenu } from "../ui/menu.ts";
@@ -44,7 +45,7 @@ export function card(title: Title, remove: (title: Title) => void): HTMLLIElemen
         icon: "play",
         href: titleUrl(title.id),
       },
-      { label: "Download", icon: "download", href: title.download, download: true },
+      { label: "Download", icon: "download", href: addressed(title.download), download: true },
       { label: "Rename…", icon: "edit", run: () => void askName(title) },
       { label: "Add subtitles…", icon: "subtitles", run: () => void askSubtitles(title) },
       { label: "Delete…", icon: "trash", danger: true, run: () => remove(title) },
@@ -85,7 +86,7 @@ function warned(title: Title): HTMLElement | null {
 }
 
 export function titleUrl(id: string): string {
-  return `/title/${encodeURIComponent(id)}`;
+  return below(`title/${encodeURIComponent(id)}`);
 }
 
 export function largest(title: Title) {

@@ -1,3 +1,4 @@
+import { home } from "../root.ts";
 import { type Child, h } from "../ui/dom.ts";
 import { mark } from "../ui/icons.ts";
 
@@ -8,7 +9,7 @@ export function header(...children: Child[]): HTMLElement {
     { class: "header" },
     h(
       "a",
-      { class: "brand", href: "/", "aria-label": "Reel, library" },
+      { class: "brand", href: home, "aria-label": "Reel, library" },
       mark(),
       h("span", { class: "brand-name" }, "Reel"),
     ),

@@ -3,6 +3,7 @@ import { asProblem, type Problem } from "../api/problem.ts";
 import type { Title } from "../api/types.ts";
 import { bytes, count } from "../format.ts";
 import { forgetPosition } from "../player/resume.ts";
+import { below, home } from "../root.ts";
 import { confirm } from "../ui/dialog.ts";
 import { h, replaceIfOther, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
@@ -56,13 +57,18 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
   add.addEventListener("click", pickFiles);
   const promises = h(
     "a",
-    { class: "icon-button to-dashboard", href: "/dashboard", "aria-label": "Dashboard", title: "Dashboard" },
+    {
+      class: "icon-button to-dashboard",
+      href: below("dashboard"),
+      "aria-label": "Dashboard",
+      title: "Dashboard",
+    },
     icon("speed"),
   );
 
   const casts = h(
     "a",
-    { class: "icon-button to-casts", href: "/casts", "aria-label": "Casts", title: "Casts" },
+    { class: "icon-button to-casts", href: below("casts"), "aria-label": "Casts", title: "Casts" },
     icon("cast"),
   );
 
@@ -154,7 +160,7 @@ export function libraryPage(root: HTMLElement, signal: AbortSignal): void {
     const state = new URLSearchParams();
     if (query.trim()) state.set("q", query.trim());
     if (order !== "added") state.set("sort", order);
-    history.replaceState(history.state, "", state.size > 0 ? `/?${state}` : "/");
+    history.replaceState(history.state, "", state.size > 0 ? `${home}?${state}` : home);
     const titles = knownTitles();
     if (titles) show(titles);
   };

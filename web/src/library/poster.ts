@@ -1,4 +1,5 @@
 import type { Title } from "../api/types.ts";
+import { addressed } from "../root.ts";
 import { h, svg } from "../ui/dom.ts";
 
 /**
@@ -11,7 +12,7 @@ export function poster(title: Pick<Title, "id" | "name" | "poster">): HTMLElemen
     return frame;
   }
   const image = h("img", {
-    src: title.poster,
+    src: addressed(title.poster),
     alt: "",
     loading: "lazy",
     decoding: "async",

@@ -1,6 +1,7 @@
 import { getVolume } from "../api/client.ts";
 import type { Volume } from "../api/types.ts";
 import { count } from "../format.ts";
+import { below } from "../root.ts";
 import { h, wait } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
 
@@ -37,7 +38,7 @@ export function watchVolume(tell: (volume: Volume) => void, signal: AbortSignal)
 /** Nothing while films can be added and removed. The reason is for the operator (dashboard). */
 export function readOnlyNotice(volume: Pick<Volume, "read_only">): HTMLElement[] {
   if (volume.read_only === null) return [];
-  const words = h("p", {}, "The ", h("a", { href: "/dashboard" }, "dashboard"), " says why.");
+  const words = h("p", {}, "The ", h("a", { href: below("dashboard") }, "dashboard"), " says why.");
   return notice("Films play, and cannot be added or removed.", words);
 }
 
@@ -70,7 +71,7 @@ export function volumeNotice(volume: Pick<Volume, "state" | "members">): HTMLEle
         "div",
         {},
         h("strong", {}, words),
-        h("p", {}, "The ", h("a", { href: "/dashboard" }, "dashboard"), ` says more about ${named}.`),
+        h("p", {}, "The ", h("a", { href: below("dashboard") }, "dashboard"), ` says more about ${named}.`),
       ),
     ),
   ];

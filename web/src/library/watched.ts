@@ -1,6 +1,7 @@
 import { getWatch } from "../api/client.ts";
 import type { Watch, WatchFile } from "../api/types.ts";
 import { count } from "../format.ts";
+import { below } from "../root.ts";
 import { h, wait } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
 
@@ -53,7 +54,7 @@ export function watchedNotice(watch: Pick<Watch, "problem" | "files">): HTMLElem
   if (!trouble) return [];
   const { words, files } = trouble;
   const heading = h("strong", {}, words);
-  const why = h("p", {}, "The ", h("a", { href: "/dashboard" }, "dashboard"), " says why.");
+  const why = h("p", {}, "The ", h("a", { href: below("dashboard") }, "dashboard"), " says why.");
   const plain = (text: string) => text.replace(/ \(os error \d+\)/g, "");
   const body = files.length === 0 ? h("div", {}, heading, why) : fileDetails(heading, files, plain);
   const onlyWaiting = files.length > 0 && files.every((file) => file.state === "waiting");

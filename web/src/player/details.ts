@@ -3,6 +3,7 @@ import { castButton } from "../casts/add.ts";
 import { bitRate, bytes, channelLabel, clock, codecName, languageName, resolutionLabel } from "../format.ts";
 import { largest } from "../library/card.ts";
 import { askSubtitles } from "../library/subtitles.ts";
+import { addressed } from "../root.ts";
 import { copyField } from "../ui/copy.ts";
 import { type Child, h } from "../ui/dom.ts";
 import { icon } from "../ui/icons.ts";
@@ -44,7 +45,12 @@ export function details(title: Title, help: () => void, changed: (title: Title) 
         keys,
         add,
         castButton(icon("cast"), title),
-        h("a", { class: "button", href: title.download, download: true }, icon("download"), "Download"),
+        h(
+          "a",
+          { class: "button", href: addressed(title.download), download: true },
+          icon("download"),
+          "Download",
+        ),
       ),
     ),
     h(
@@ -123,7 +129,7 @@ function line(main: string, rest: string[]): HTMLElement {
 
 /** An address to copy. Opening it starts another session. */
 function address(kind: string, path: Session["hls"]): Child {
-  const { field, button } = copyField(new URL(path, location.href).href, `${kind} address`);
+  const { field, button } = copyField(new URL(addressed(path), location.href).href, `${kind} address`);
   return h("div", { class: "address" }, h("span", { class: "address-kind" }, kind), field, button);
 }
 

@@ -10,6 +10,7 @@ import Hls, {
 } from "hls.js";
 import { type Problem, problemFrom } from "../api/problem.ts";
 import { channelLabel, codecName } from "../format.ts";
+import { addressed } from "../root.ts";
 import type { Choice, Engine, EngineOptions, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
 import { isRefused } from "./refusal.ts";
@@ -113,7 +114,7 @@ export class HlsEngine implements Engine {
       changed();
     });
     hls.on(Events.ERROR, (_, data) => this.onError(data));
-    hls.loadSource(options.session.hls);
+    hls.loadSource(addressed(options.session.hls));
     hls.attachMedia(options.video);
   }
 

@@ -1,5 +1,6 @@
 import { problemFrom } from "../api/problem.ts";
 import { codecName } from "../format.ts";
+import { addressed } from "../root.ts";
 import { h } from "../ui/dom.ts";
 import type { Choice, Engine, EngineOptions, Failure, Level } from "./engine.ts";
 import { recall, remember } from "./preferences.ts";
@@ -30,7 +31,7 @@ export class PlainEngine implements Engine {
     video.addEventListener("loadedmetadata", options.changed, { signal });
     if (kind === "progressive") {
       for (const track of title.subtitles) {
-        const src = new URL(`${track.track}/text.vtt`, new URL(session.hls, location.href)).href;
+        const src = new URL(`${track.track}/text.vtt`, new URL(addressed(session.hls), location.href)).href;
         const element = h("track", {
           kind: "subtitles",
           src,
@@ -43,7 +44,7 @@ export class PlainEngine implements Engine {
     }
     video.textTracks.addEventListener("addtrack", options.changed, { signal });
     video.textTracks.addEventListener("change", options.changed, { signal });
-    video.src = kind === "native" ? session.hls : session.progressive;
+    video.src = addressed(kind === "native" ? session.hls : session.progressive);
     const { subtitleLanguage } = recall();
     if (subtitleLanguage) {
       const at = this.texts().findIndex((track) => track.language === subtitleLanguage);

@@ -1,4 +1,5 @@
 import { Problem } from "../api/problem.ts";
+import { home } from "../root.ts";
 import { h, setText } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import type { Failure } from "./engine.ts";
@@ -52,7 +53,7 @@ export function showRefusal(
       "div",
       { class: "failure-actions" },
       button,
-      h("a", { class: "button", href: "/" }, "Back to the library"),
+      h("a", { class: "button", href: home }, "Back to the library"),
     ),
   );
   place.hidden = false;
@@ -71,7 +72,7 @@ export function showFailure(
     again?.();
   });
   place.replaceChildren(
-    failure(problem, retry, otherwise, h("a", { class: "button", href: "/" }, "Back to the library")),
+    failure(problem, retry, otherwise, h("a", { class: "button", href: home }, "Back to the library")),
   );
   place.hidden = false;
 }

@@ -3,6 +3,7 @@ import { asProblem } from "../api/problem.ts";
 import type { Title } from "../api/types.ts";
 import { header } from "../library/header.ts";
 import { knownTitle } from "../library/store.ts";
+import { home } from "../root.ts";
 import { h } from "../ui/dom.ts";
 import { failure } from "../ui/failure.ts";
 import { icon } from "../ui/icons.ts";
@@ -17,7 +18,7 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
   bar.prepend(
     h(
       "a",
-      { class: "icon-button back", href: "/", "aria-label": "Back to the library", title: "Library" },
+      { class: "icon-button back", href: home, "aria-label": "Back to the library", title: "Library" },
       icon("back"),
     ),
   );
@@ -54,7 +55,7 @@ export function playerPage(root: HTMLElement, id: string, signal: AbortSignal): 
     getTitle(id, signal).then(show, (error: unknown) => {
       if (signal.aborted) return;
       const problem = asProblem(error);
-      const library = h("a", { class: "button", href: "/" }, "Back to the library");
+      const library = h("a", { class: "button", href: home }, "Back to the library");
       if (problem.status === 404) {
         document.title = "Not found · Reel";
         main.replaceChildren(failure(noSuchTitle, library));

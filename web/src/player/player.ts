@@ -2,6 +2,7 @@ import { closeSession, openSession } from "../api/client.ts";
 import { asProblem, type Problem } from "../api/problem.ts";
 import type { Session, Title } from "../api/types.ts";
 import { clock } from "../format.ts";
+import { addressed } from "../root.ts";
 import { h, setText } from "../ui/dom.ts";
 import { type Actions, installControls } from "./controls.ts";
 import { supported } from "./decoders.ts";
@@ -193,7 +194,11 @@ export class Player {
           message,
           problem,
           undefined,
-          h("a", { class: "button primary", href: this.title.download, download: true }, "Download"),
+          h(
+            "a",
+            { class: "button primary", href: addressed(this.title.download), download: true },
+            "Download",
+          ),
         );
       else if (isRefused(problem.status))
         showRefusal(message, problem, (isPressed) => this.openAgain(isPressed), this.signal);

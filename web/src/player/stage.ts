@@ -1,4 +1,5 @@
 import type { Title } from "../api/types.ts";
+import { addressed } from "../root.ts";
 import { type Child, h } from "../ui/dom.ts";
 import { type IconName, icon } from "../ui/icons.ts";
 import { Captions } from "./captions.ts";
@@ -9,7 +10,7 @@ export function makeStage({ name, poster }: Pick<Title, "name" | "poster">, seek
   const video = h("video", {
     playsinline: true,
     preload: "auto",
-    poster: poster || undefined,
+    poster: poster ? addressed(poster) : undefined,
     "aria-label": name,
   });
   const captions = new Captions();

@@ -1,4 +1,5 @@
 import type { Title } from "../api/types.ts";
+import { addressed } from "../root.ts";
 import type { Actions } from "./controls.ts";
 
 /**
@@ -16,7 +17,7 @@ export function announceMedia(
   media.metadata = new MediaMetadata({
     title: title.name,
     artist: "Reel",
-    artwork: [{ src: new URL(title.poster, location.href).href }],
+    artwork: [{ src: new URL(addressed(title.poster), location.href).href }],
   });
   const handlers: Partial<Record<MediaSessionAction, MediaSessionActionHandler>> = {
     play: () => actions.play(),

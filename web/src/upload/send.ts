@@ -1,4 +1,4 @@
-import { uploadUrl } from "../api/client.ts";
+import { jobLocation, uploadUrl } from "../api/client.ts";
 import { Problem, problemFrom } from "../api/problem.ts";
 import type { Job } from "../api/types.ts";
 
@@ -39,7 +39,12 @@ export function send(
       }
       try {
         const job = JSON.parse(request.responseText) as Job;
-        resolve({ job, location: request.getResponseHeader("location") ?? `/api/v1/jobs/${job.id}` });
+        const location = request.getResponseHeader("location");
+        // It is relative to what was asked for.
+        resolve({
+          job,
+          location: location ? new URL(location, request.responseURL).pathname : jobLocation(job.id),
+        });
       } catch {
         reject(
           new Problem(request.status, {

@@ -46,7 +46,7 @@ export interface Opened {
 }
 
 /** To be called at the top of a file of tests. */
-export function useStage(options: { empty?: boolean } = {}): Stage {
+export function useStage(options: { empty?: boolean; below?: string } = {}): Stage {
   let mock: Mock | undefined;
   let browser: Browser | undefined;
   const real = process.env.REEL_URL?.replace(/\/$/, "");

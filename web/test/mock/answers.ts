@@ -18,6 +18,14 @@ export const types: Record<string, string> = {
   ".vtt": "text/vtt; charset=utf-8",
 };
 
+/** The page, whose files are where they were from every path. */
+export function page(response: ServerResponse, index: string, path: string): void {
+  const above = path.split("/").length - 2;
+  const html = readFileSync(index, "utf8").replaceAll('="./', `="${"../".repeat(above) || "./"}`);
+  const headers = { "content-security-policy": POLICY, "cache-control": "no-cache" };
+  response.writeHead(200, { "content-type": types[".html"], ...headers }).end(html);
+}
+
 /** A whole file, or the one range that was asked for. */
 export function file(request: IncomingMessage, response: ServerResponse, path: string): void {
   if (!existsSync(path)) {
@@ -29,12 +37,6 @@ export function file(request: IncomingMessage, response: ServerResponse, path: s
     "content-type": types[extname(path)] ?? "application/octet-stream",
     "accept-ranges": "bytes",
   };
-  if (path.endsWith(".html")) {
-    response
-      .writeHead(200, { ...headers, "content-security-policy": POLICY, "cache-control": "no-cache" })
-      .end(readFileSync(path));
-    return;
-  }
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
   const start = range ? Number(range[1]) : 0;
   const end = range?.[2] ? Math.min(Number(range[2]), size - 1) : size - 1;

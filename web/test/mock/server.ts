@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { join, normalize } from "node:path";
 import type { Title } from "../../src/api/types.ts";
-import { file, json, problem, types } from "./answers.ts";
+import { file, json, page, problem, types } from "./answers.ts";
 import { apiRoutes } from "./api.ts";
 import { castRoutes, type MockCasts, mockCasts } from "./casts.ts";
 import { type MockPromises, mockPromises } from "./dashboard.ts";
@@ -32,6 +32,8 @@ export interface MockOptions {
   media: string;
   port?: number;
   empty?: boolean;
+  /** A path without a slash at its end, below which all others are, as behind a proxy. */
+  below?: string;
 }
 
 /**
@@ -64,17 +66,24 @@ export async function startMock(options: MockOptions): Promise<Mock> {
     ...apiRoutes({ titles, sessions, promises, uploads, texts }),
   ];
   const server = createServer((request, response) => {
-    handle(routes, request, response).catch((error: unknown) => {
+    handle(routes, request, response, options.below).catch((error: unknown) => {
       if (!response.headersSent) problem(response, 500, "The mock failed", String(error));
       else response.destroy();
     });
   });
-  const url = await listen(server, options.port ?? 0);
+  const url = (await listen(server, options.port ?? 0)) + (options.below ?? "");
   return { url, sessions, titles, promises, casts, close: () => close(server) };
 }
 
-async function handle(routes: Route[], request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const url = new URL(request.url ?? "/", "http://mock");
+async function handle(
+  routes: Route[],
+  request: IncomingMessage,
+  response: ServerResponse,
+  below = "",
+): Promise<void> {
+  const asked = request.url ?? "/";
+  if (!asked.startsWith(`${below}/`)) return problem(response, 404, "Not of Reel", `${asked} is elsewhere.`);
+  const url = new URL(asked.slice(below.length), "http://mock");
   const path = decodeURIComponent(url.pathname);
   const method = request.method === "HEAD" ? "GET" : request.method;
   for (const route of routes) {
@@ -89,7 +98,7 @@ function pageRoutes(dist: string): Route[] {
     {
       method: "GET",
       path: /^\/(?:dashboard|casts|title\/.*)?$/,
-      answer: ({ request, response }) => file(request, response, join(dist, "index.html")),
+      answer: ({ response, url }) => page(response, join(dist, "index.html"), url.pathname),
     },
     {
       method: "GET",

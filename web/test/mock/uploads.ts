@@ -32,7 +32,7 @@ export class Uploads {
     const { head, size } = await receive(request);
     const job = this.begin(fileName, size);
     response
-      .writeHead(202, { "content-type": "application/json", location: `/api/v1/jobs/${job.id}` })
+      .writeHead(202, { "content-type": "application/json", location: `../../api/v1/jobs/${job.id}` })
       .end(JSON.stringify(job));
     if (head === "fail") {
       const error = `${fileName} is neither MP4, Matroska nor MPEG-TS: it begins with "fail".`;

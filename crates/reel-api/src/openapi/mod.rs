@@ -21,6 +21,7 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "A media-on-demand server whose admitted viewers never stall. Sizes are in bytes, times in \
                             seconds unless the name says otherwise. Every error is a problem document (RFC 9457). \
+                            Location is relative to the address of the request. \
                             Changes that a browser requests on behalf of another site, or under a name that is not \
                             this server's, are refused with 403.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" }

@@ -160,7 +160,7 @@ async fn a_scrub_is_a_job_alone_on_the_volume() {
     let server = Server::new();
     let begun = server.post("/api/v1/volume/scrub", "").await;
     assert_eq!(begun.status, 202);
-    let location = begun.header("location").to_owned();
+    let location = begun.location();
     let job = begun.json();
     assert_eq!((&job["kind"], &job["state"]), (&json!("scrub"), &json!("running")));
     for work in ["scrub", "rebuild"] {
@@ -179,11 +179,11 @@ async fn a_scrub_is_a_job_alone_on_the_volume() {
 #[tokio::test(flavor = "multi_thread")]
 async fn work_on_the_volume_is_cancelled_and_ends_with_the_server() {
     let server = Server::new();
-    let location = server.post("/api/v1/volume/scrub", "").await.header("location").to_owned();
+    let location = server.post("/api/v1/volume/scrub", "").await.location();
     assert_eq!(server.call("DELETE", &location).await.status, 202);
     assert_eq!(ended(&server, &location).await["state"], "cancelled");
     server.call("DELETE", "/api/v1/jobs/none").await.problem(404);
-    let location = server.post("/api/v1/volume/scrub", "").await.header("location").to_owned();
+    let location = server.post("/api/v1/volume/scrub", "").await.location();
     server.control.stop();
     assert_eq!(ended(&server, &location).await["error"], "it was told to end");
     server.post("/api/v1/volume/scrub", "").await.problem(503);
@@ -192,7 +192,7 @@ async fn work_on_the_volume_is_cancelled_and_ends_with_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_cannot_be_done_says_why() {
     let server = Server::new();
-    let location = server.post("/api/v1/volume/rebuild", "").await.header("location").to_owned();
+    let location = server.post("/api/v1/volume/rebuild", "").await.location();
     let job = ended(&server, &location).await;
     assert_eq!((&job["state"], &job["error"]), (&json!("failed"), &json!("no member lacks anything")));
     for (body, status) in [
@@ -204,7 +204,7 @@ async fn a_job_that_cannot_be_done_says_why() {
         send(&server, "POST", "/api/v1/volume/replace", body).await.problem(status);
     }
     let begun = send(&server, "POST", "/api/v1/volume/replace", json!({ "member": 0, "path": "/m9" })).await;
-    let job = ended(&server, begun.header("location")).await;
+    let job = ended(&server, &begun.location()).await;
     assert_eq!((&job["file_name"], &job["result"]), (&json!("member 0: /m9"), &json!("0 is /m9 now")));
 }
 
@@ -212,7 +212,7 @@ async fn a_job_that_cannot_be_done_says_why() {
 async fn an_upload_that_waits_to_be_stored_is_cancelled() {
     let server = Server::new();
     let held = server.library.gate.lock().await;
-    let location = server.post("/api/v1/titles?filename=a.mp4", "FILM").await.header("location").to_owned();
+    let location = server.post("/api/v1/titles?filename=a.mp4", "FILM").await.location();
     assert_eq!(server.call("DELETE", &location).await.status, 202);
     drop(held);
     for _ in 0..5000 {

@@ -14,7 +14,7 @@ async fn casts_are_added_listed_described_and_stopped() {
     let server = Server::new();
     let added = add(&server, r#"{"title":"film","group":"239.1.1.1:5000","loop":true}"#).await;
     assert_eq!(added.status, StatusCode::CREATED, "{}", added.text());
-    assert_eq!(added.header("location"), "/api/v1/casts/film");
+    assert_eq!(added.location(), "/api/v1/casts/film");
     let one = server.get("/api/v1/casts/film").await.json();
     assert_eq!((&one["group"], &one["loop"]), (&"239.1.1.1:5000".into(), &true.into()));
     assert_eq!(server.get("/api/v1/casts").await.json()["casts"][0], one);

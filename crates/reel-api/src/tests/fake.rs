@@ -13,6 +13,7 @@ use reel_play::{Uplink, UplinkGate, UplinkRate};
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{Class, ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
 use reel_serve::{PlaceShares, Proxies};
+use reel_testkit::Url;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -187,6 +188,8 @@ fn simulated_ns() -> u64 {
 
 /// A response taken apart.
 pub(super) struct Answer {
+    /// The path that was asked for.
+    asked: String,
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
@@ -248,10 +251,11 @@ impl Server {
     }
 
     pub(super) async fn send(&self, request: Request<Body>) -> Answer {
+        let asked = request.uri().path().to_owned();
         let response = self.control.router().oneshot(request).await.expect("never fails");
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, 1 << 24).await.expect("a body").to_vec();
-        Answer { status: parts.status, headers: parts.headers, body }
+        Answer { asked, status: parts.status, headers: parts.headers, body }
     }
 
     pub(super) async fn call(&self, method: &str, path: &str) -> Answer {
@@ -280,6 +284,14 @@ impl Server {
 }
 
 impl Answer {
+    /// The path that the field Location leads to, which is relative to the one that was asked for.
+    pub(super) fn location(&self) -> String {
+        let location = self.header("location");
+        assert!(location.starts_with('.'), "{location} is not right below a path of a proxy");
+        let asked = Url::parse(&format!("http://reel{}", self.asked)).expect("an address");
+        asked.join(location).expect("a reference").target
+    }
+
     pub(super) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("text")
     }

@@ -24,7 +24,7 @@ async fn outlets_are_added_listed_and_removed() {
     let server = with_a_session().await;
     let added = add(&server, "k0", r#"{"to":"file:copy.mp4","from_byte":7}"#).await;
     assert_eq!(added.status, StatusCode::CREATED, "{}", added.text());
-    assert_eq!(added.header("location"), "/api/v1/sessions/k0/outlets/0");
+    assert_eq!(added.location(), "/api/v1/sessions/k0/outlets/0");
     let one = server.get("/api/v1/sessions/k0/outlets/0").await.json();
     assert_eq!((&one["to"], &one["state"]), (&"file:copy.mp4".into(), &"joined".into()));
     assert_eq!(one["from_byte"], 7);

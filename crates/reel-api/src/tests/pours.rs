@@ -15,7 +15,7 @@ async fn a_session_on_a_poured_stream_has_outlets() {
     let server = Server::new();
     let opened = open(&server, "live", "{}").await;
     assert_eq!(opened.status, StatusCode::CREATED, "{}", opened.text());
-    assert_eq!(opened.header("location"), "/api/v1/sessions/k0");
+    assert_eq!(opened.location(), "/api/v1/sessions/k0");
     let session = opened.json();
     assert_eq!(
         (&session["outlets"], &session["class"]),

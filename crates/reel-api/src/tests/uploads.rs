@@ -35,7 +35,7 @@ async fn an_upload_becomes_a_job_and_then_a_title() {
     let server = Server::new();
     let answer = upload(&server, "filename=my_film.mp4", "FILM of my life").await;
     assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text());
-    let address = answer.header("location").to_owned();
+    let address = answer.location();
     assert_eq!(address, format!("/api/v1/jobs/{}", answer.json()["id"].as_str().expect("an id")));
     let job = ended(&server, &address).await;
     assert_eq!((job["state"].as_str(), job["title_id"].as_str()), (Some("done"), Some("my-film")));
@@ -48,7 +48,7 @@ async fn an_upload_becomes_a_job_and_then_a_title() {
 async fn waiting_gives_the_title_itself() {
     let server = Server::new();
     let answer = upload(&server, "filename=x.mp4&name=Am%C3%A9lie%20%2F..%2F%00&wait=true", "FILM").await;
-    assert_eq!((answer.status, answer.header("location")), (StatusCode::CREATED, "/api/v1/titles/amelie"));
+    assert_eq!((answer.status, &*answer.location()), (StatusCode::CREATED, "/api/v1/titles/amelie"));
     assert_eq!(answer.json()["name"], "Amélie /../");
     let again = upload(&server, "name=Am%C3%A9lie&wait=true", "FILM").await;
     assert_eq!(again.json()["id"], "amelie-2");
@@ -129,7 +129,7 @@ async fn a_stored_title_gets_a_form() {
     });
     let begun = server.post(path, "").await;
     assert_eq!(begun.status, StatusCode::ACCEPTED, "{}", begun.text());
-    let address = begun.header("location").to_owned();
+    let address = begun.location();
     assert_eq!(begun.json()["file_name"], "one: form ts");
     let mut job = begun.json();
     while job["state"] == "ingesting" {
@@ -238,7 +238,7 @@ async fn a_full_volume_is_reported_at_once_or_at_the_end() {
     assert!(server.send(announced).await.problem(507).contains("3 bytes free"));
     assert!(upload(&server, "wait=true", "FILM").await.problem(507).contains("3 bytes free"));
     let later = upload(&server, "", "FILM").await;
-    let job = ended(&server, later.header("location")).await;
+    let job = ended(&server, &later.location()).await;
     assert!(job["error"].as_str().is_some_and(|error| error.contains("3 bytes free")), "{job}");
 }
 
@@ -272,8 +272,8 @@ async fn a_body_that_breaks_off_leaves_nothing() {
 async fn ingests_wait_their_turn_and_can_be_cancelled() {
     let server = Server::new();
     let gate = server.library.gate.lock().await;
-    let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
-    let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
+    let first = upload(&server, "filename=a.mp4", "FILM").await.location();
+    let second = upload(&server, "filename=b.mp4", "FILM").await.location();
     assert_eq!(server.get(&second).await.json()["state"], "ingesting");
     server.control.stop();
     drop(gate);
@@ -288,8 +288,8 @@ async fn ingests_wait_their_turn_and_can_be_cancelled() {
 async fn a_job_that_waits_can_be_cancelled() {
     let server = Server::new();
     let gate = server.library.gate.lock().await;
-    let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
-    let second = upload(&server, "filename=b.mp4", "FILM").await.header("location").to_owned();
+    let first = upload(&server, "filename=a.mp4", "FILM").await.location();
+    let second = upload(&server, "filename=b.mp4", "FILM").await.location();
     assert_eq!(server.call("DELETE", &second).await.status, StatusCode::ACCEPTED);
     assert_eq!(ended(&server, &second).await["state"], "cancelled");
     assert_eq!(server.get(&first).await.json()["state"], "ingesting");
@@ -319,7 +319,7 @@ async fn an_upload_that_stands_still_can_be_cancelled() {
 async fn a_server_that_drains_finishes_running_uploads_and_begins_no_new_ones() {
     let server = Server::new();
     let gate = server.library.gate.lock().await;
-    let first = upload(&server, "filename=a.mp4", "FILM").await.header("location").to_owned();
+    let first = upload(&server, "filename=a.mp4", "FILM").await.location();
     server.control.drain();
     let detail = upload(&server, "filename=b.mp4", "FILM").await.problem(503);
     assert!(detail.contains("shutting down"), "{detail}");

@@ -13,8 +13,16 @@ use std::time::{Duration, Instant};
 
 /// Answers each connection by `answer`, and tells the first lines of requests.
 fn serve(answer: impl Fn(&mut TcpStream) + Send + 'static) -> (HttpServer, Receiver<String>) {
+    serve_below("/", answer)
+}
+
+/// The same for a server whose address has this path.
+fn serve_below(
+    path: &str,
+    answer: impl Fn(&mut TcpStream) + Send + 'static,
+) -> (HttpServer, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = HttpServer::new(&format!("http://{}/", listener.local_addr().unwrap()), 5_000_000);
+    let server = HttpServer::new(&format!("http://{}{path}", listener.local_addr().unwrap()), 5_000_000);
     let (tell, told) = channel();
     thread::spawn(move || {
         for stream in listener.incoming() {
@@ -33,11 +41,15 @@ fn serve(answer: impl Fn(&mut TcpStream) + Send + 'static) -> (HttpServer, Recei
 
 /// A server with one answer to everything.
 fn says(status: &str, body: &str) -> (HttpServer, Receiver<String>) {
+    says_below("/", status, body)
+}
+
+fn says_below(path: &str, status: &str, body: &str) -> (HttpServer, Receiver<String>) {
     let length = body.len();
     let response =
         format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
     // The client may have read enough.
-    serve(move |stream| drop(stream.write_all(response.as_bytes())))
+    serve_below(path, move |stream| drop(stream.write_all(response.as_bytes())))
 }
 
 /// Longer than any answer here takes.
@@ -143,7 +155,7 @@ fn session() -> MediaSession {
 
 #[test]
 fn a_session_is_opened_read_and_ended() {
-    let (server, told) = says("307 Temporary Redirect\r\nLocation: /s/00ff/a.mp4", "");
+    let (server, told) = says("307 Temporary Redirect\r\nLocation: ../../s/00ff/a.mp4", "");
     assert_eq!(server.open("a", FileForm::Mp4, AS_OF, soon()), Ok(session()));
     assert_eq!(told.recv().unwrap(), "GET /watch/a/a.mp4?class=periodic HTTP/1.1");
     let (server, told) = says("206 Partial Content\r\nContent-Range: bytes 10-13/99", "abcd");
@@ -164,6 +176,24 @@ fn a_session_is_opened_read_and_ended() {
     assert!(
         matches!(&refused, Err(NotOpened::Refused(Refused { detail, .. })) if detail == "a has no sound")
     );
+}
+
+#[test]
+fn the_server_may_be_below_a_path_of_a_proxy() {
+    for location in ["../../s/00ff/a.mp4", "/reel/s/00ff/a.mp4"] {
+        let redirect = format!("307 Temporary Redirect\r\nLocation: {location}");
+        let (server, told) = says_below("/reel/", &redirect, "");
+        assert_eq!(server.open("a", FileForm::Mp4, AS_OF, soon()), Ok(session()), "{location}");
+        assert_eq!(told.recv().unwrap(), "GET /reel/watch/a/a.mp4?class=periodic HTTP/1.1");
+    }
+    let (server, told) = says_below("/reel", "206 Partial Content\r\nContent-Range: bytes 10-13/99", "abcd");
+    assert_eq!(server.piece(&session(), 10..14, soon()), Ok(b"abcd".to_vec()));
+    assert_eq!(told.recv().unwrap(), "GET /reel/s/00ff/a.mp4 HTTP/1.1");
+    for elsewhere in ["/s/00ff/a.mp4", "../../../s/00ff/a.mp4", "//reel/s/00ff/a.mp4"] {
+        let redirect = format!("307 Temporary Redirect\r\nLocation: {elsewhere}");
+        let said = says_below("/reel/", &redirect, "").0.open("a", FileForm::Mp4, AS_OF, soon());
+        assert!(matches!(said, Err(NotOpened::Asked(AskError::Unusable(_)))), "{elsewhere}: {said:?}");
+    }
 }
 
 #[test]

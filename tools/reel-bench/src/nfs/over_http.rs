@@ -2,6 +2,7 @@
 
 use super::files::{File, Files, Who};
 use anyhow::{Context, Result, ensure};
+use reel_testkit::Url;
 use reel_testkit::http::{Client, Head};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -46,7 +47,8 @@ impl Files for OverHttp {
             Who::Person(_) => {
                 let path = format!("/watch/{title}/{title}.mp4?class=interactive");
                 let (head, _) = self.ask(&path, 0, 1)?;
-                head.field("Location").context("no session was opened")?.to_owned()
+                let location = head.field("Location").context("no session was opened")?;
+                Url::parse(&format!("http://reel{path}"))?.join(location)?.target
             }
         };
         let (head, _) = self.ask(&path, 0, 1)?;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::cli::films::{large, short};
 use crate::cli::rig::{PATIENCE, TestDir};
 use crate::media_memory;
+use reel_testkit::Url;
 use reel_testkit::http::{Response, exchange};
 
 /// A server that is killed when the test ends, for whatever reason.
@@ -82,7 +83,9 @@ impl Running {
     /// The target of the redirect of a request.
     pub(crate) fn location(&self, path: &str) -> String {
         let head = self.get(path).head;
-        head.field("Location").unwrap_or_else(|| panic!("no redirect: {}", head.text)).to_owned()
+        let location = head.field("Location").unwrap_or_else(|| panic!("no redirect: {}", head.text));
+        let asked = Url::parse(&format!("http://reel{path}")).unwrap();
+        asked.join(location).unwrap().target
     }
 
     /// Sends a signal and waits for the end; returns the exit code.

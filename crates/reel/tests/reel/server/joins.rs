@@ -72,7 +72,7 @@ fn session(rig: &Rig, class: &str) -> String {
 fn session_of(rig: &Rig, title: &str, class: &str) -> String {
     let answer = rig.connect().ask(&format!("GET /watch/{title}/{title}.mp4?class={class}"), "");
     assert_eq!(answer.status, 307, "{}", answer.head);
-    let location = answer.field("Location").expect("a place to go");
+    let location = answer.location().expect("a place to go");
     location.split('/').nth(2).expect("a key").to_owned()
 }
 
@@ -174,7 +174,7 @@ fn only_chosen_clients_have_sessions_played_into_destinations() {
         for (client, status, name) in [("127.0.0.1", local, "local"), ("192.0.2.7", elsewhere, "elsewhere")] {
             let fields = format!("X-Forwarded-For: {client}\r\n");
             let opened = joining.rig.connect().ask("GET /watch/film/film.mp4?class=aperiodic", &fields);
-            let location = opened.field("Location").expect("a place to go");
+            let location = opened.location().expect("a place to go");
             let key = location.split('/').nth(2).expect("a key");
             let body = json!({ "to": format!("file:{name}") }).to_string();
             let fields =

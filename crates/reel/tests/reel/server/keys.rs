@@ -12,8 +12,8 @@ const OTHER: &str = "X-Forwarded-For: 192.0.2.8\r\n";
 
 /// A session of the file of the film, and its key.
 fn key_of(answer: &Answer) -> String {
-    let key = answer.field("Location").and_then(|location| location.split('/').nth(2));
-    key.expect("a key").to_owned()
+    let location = answer.location().expect("a place to go");
+    location.split('/').nth(2).expect("a key").to_owned()
 }
 
 fn detail(answer: &Answer) -> String {

@@ -118,7 +118,7 @@ fn decoded(input: &str, kind: &str) -> Vec<String> {
 fn watch(rig: &Rig, title: &str, file: &str) -> String {
     let answer = rig.connect().ask(&format!("GET /watch/{title}/{file}"), "");
     assert_eq!(answer.status, 307, "{}{}", answer.head, String::from_utf8_lossy(&answer.body));
-    answer.field("Location").expect("a place to go").to_owned()
+    answer.location().expect("a place to go")
 }
 
 fn get(rig: &Rig, path: &str) -> Answer {

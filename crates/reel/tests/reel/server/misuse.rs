@@ -55,7 +55,7 @@ fn beside_a_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
 fn beside_a_slow_viewer<T>(rig: &Rig, work: impl FnOnce() -> T) -> T {
     let redirect = rig.connect().ask("GET /watch/film/film.mp4", "");
     assert_eq!(redirect.status, 307, "{}", redirect.head);
-    let file = redirect.field("Location").expect("a place to go").to_owned();
+    let file = redirect.location().expect("a place to go");
     let done = AtomicBool::new(false);
     let mut viewer = rig.connect_narrow();
     viewer.send(head(&format!("GET {file}"), "").as_bytes());
@@ -265,7 +265,7 @@ fn the_playlists_of_a_long_title_are_written_beside_the_serve_threads() {
     beside_a_viewer(&rig, || {
         rig.library.ingest(&[Input::new(path.clone())], &named, &mut |_| {}).expect("taken");
         let opened = rig.connect().ask("GET /watch/long/master.m3u8?class=aperiodic", "");
-        let master = opened.field("Location").expect("a session").to_owned();
+        let master = opened.location().expect("a session");
         let session = master.trim_end_matches("master.m3u8").to_owned();
         let held = hold_text(&format!("{session}0/media.m3u8"));
         std::thread::scope(|scope| {

@@ -88,7 +88,7 @@ fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
         bytes += segment_of(&rig, &session, segment).len();
     }
     let file = watch(&rig, "film.mp4");
-    let location = file.field("Location").expect("a redirect").to_owned();
+    let location = file.location().expect("a redirect");
     let whole = rig.connect().ask(&format!("GET {location}"), "");
     assert_eq!((whole.status, whole.body == rig.film), (200, true));
     bytes += whole.body.len();
@@ -101,7 +101,7 @@ fn an_admitted_viewer_gets_every_byte_as_segments_and_as_a_file() {
 #[test]
 fn a_session_has_reservations_for_one_player_with_any_number_of_ranges_at_once() {
     let rig = standing();
-    let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
+    let file = watch(&rig, "film.mp4").location().expect("a redirect");
     let mut first = rig.connect_narrow();
     first.send(head(&format!("GET {file}"), "").as_bytes());
     let bytes = first.answer_head().announced_bytes();
@@ -180,7 +180,7 @@ fn a_reservation_for_segments_does_not_cover_the_file_nor_the_reverse() {
     let file = part(&format!("{session}film.mp4"), "");
     assert_eq!((file.0, file.1), (false, true), "the file of who plays segments");
     assert!(file.2 == rig.film);
-    let file = watch(&rig, "film.mp4").field("Location").expect("a redirect").to_owned();
+    let file = watch(&rig, "film.mp4").location().expect("a redirect");
     let promised = part(&file, "Range: bytes=0-99999\r\n");
     assert_eq!((promised.0, promised.1), (true, false), "the file of who plays the file");
     let session = file.strip_suffix("film.mp4").expect("the file");
@@ -294,7 +294,7 @@ pub(crate) fn set_request_price(rig: &Rig, request_ns: u64) {
 fn admit_crowd(rig: &Rig, file: &str, most: usize) -> Vec<String> {
     let location = |answer: Answer| {
         assert!(matches!(answer.status, 307 | 503), "{}", answer.head);
-        answer.field("Location").map(str::to_owned)
+        answer.location()
     };
     (0..most).map_while(|_| location(watch_title(rig, "long", file))).collect()
 }
@@ -376,7 +376,7 @@ fn track_of(rig: &Rig, session: &str, track: usize, segment: usize) -> Vec<u8> {
 #[test]
 fn a_jump_for_which_there_is_no_room_is_answered_without_a_reservation() {
     let rig = standing_dear_members(1);
-    let session = watch_title(&rig, "long", "master.m3u8").field("Location").expect("a session").to_owned();
+    let session = watch_title(&rig, "long", "master.m3u8").location().expect("a session");
     let folder = session.strip_suffix("master.m3u8").expect("the playlist").to_owned();
     let mut client = rig.connect();
     let mut segment = |number| client.ask(&format!("GET {folder}0/{number}.m4s"), "").status;

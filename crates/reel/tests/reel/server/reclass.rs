@@ -32,7 +32,7 @@ pub(crate) fn change(client: &mut Client, key: &str, class: &str, fields: &str) 
 fn open(rig: &Rig, title: &str, query: &str) -> (String, String) {
     let answer = watch_title(rig, title, &format!("{title}.mp4{query}"));
     assert_eq!(answer.status, 307, "{}", String::from_utf8_lossy(&answer.body));
-    let location = answer.field("Location").expect("a redirect").to_owned();
+    let location = answer.location().expect("a redirect");
     let key = location.split('/').nth(2).expect("a key").to_owned();
     (location, key)
 }
@@ -90,7 +90,7 @@ fn a_player_of_segments_continues_in_another_class() {
     let rig = dear_members_of(classes([400, 400]));
     let open = |query: &str| {
         let answer = watch_title(&rig, "long", &format!("master.m3u8{query}"));
-        let location = answer.field("Location").expect("a redirect").to_owned();
+        let location = answer.location().expect("a redirect");
         location.strip_suffix("master.m3u8").expect("the playlist").to_owned()
     };
     let (plain, session) = (open("?class=aperiodic"), open(""));
@@ -199,7 +199,8 @@ fn a_class_of_others_is_refused_to_clients_elsewhere() {
     });
     let from = "X-Forwarded-For: 192.0.2.7\r\n";
     let answer = rig.connect().ask("GET /watch/film/film.mp4", from);
-    let key = answer.field("Location").and_then(|at| at.split('/').nth(2)).expect("a key").to_owned();
+    let location = answer.location().expect("a place to go");
+    let key = location.split('/').nth(2).expect("a key").to_owned();
     let refused = change(&mut rig.connect(), &key, "interactive", from);
     assert_eq!((refused.status, &refused.json()["type"]), (403, &json!("urn:reel:problem:class-of-others")));
     assert_eq!(class_of(&rig, &key), "periodic");

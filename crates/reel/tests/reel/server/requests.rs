@@ -235,6 +235,6 @@ fn the_playlist_of_the_library_leads_to_films() {
     assert_eq!(lines, ["#EXTM3U", "#EXTINF:3,film", "watch/film/film.mp4"]);
     let sent = rig.connect().ask(&format!("GET /{}", lines[2]), "");
     assert_eq!(sent.status, 307);
-    let film = rig.connect().ask(&format!("GET {}", sent.field("Location").expect("a place")), "");
+    let film = rig.connect().ask(&format!("GET {}", sent.location().expect("a place")), "");
     assert!(film.body == rig.film, "{} bytes", film.body.len());
 }

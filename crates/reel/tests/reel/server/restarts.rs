@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The folder of a new session of the long film, if one is admitted.
 fn admitted(rig: &Rig) -> Option<String> {
     let answer = watch_title(rig, "long", "master.m3u8");
-    let folder = || Some(answer.field("Location")?.strip_suffix("master.m3u8")?.to_owned());
+    let folder = || Some(answer.location()?.strip_suffix("master.m3u8")?.to_owned());
     if answer.status == 307 { folder() } else { None }
 }
 
@@ -54,7 +54,7 @@ fn viewers_continue_after_a_restart_on_the_network_that_they_filled() {
 fn a_session_that_plays_a_file_continues_and_one_that_was_closed_does_not() {
     let mut rig = dear_members(1);
     let answer = watch_title(&rig, "long", "long.mp4");
-    let file = answer.field("Location").expect("a place to go").to_owned();
+    let file = answer.location().expect("a place to go");
     let range = |rig: &Rig, from: u64| {
         let fields = format!("Range: bytes={from}-{}\r\n", from + 9_999);
         rig.connect().ask(&format!("GET {file}"), &fields).status

@@ -10,6 +10,7 @@ use reel_play::UplinkRate;
 use reel_ring::DriverChoice;
 use reel_serve::limits::DRAIN_TIME_MAX_NS;
 use reel_serve::{ClassRights, PlaceShares, Proxies};
+use reel_testkit::Url;
 use reel_volume::{ArenaBudget, GeometryPreset, OpenOptions, Volume, VolumeOptions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -37,6 +38,8 @@ pub(crate) struct Rig {
 /// reel-testkit does.
 pub(crate) struct Client {
     stream: Box<dyn Stream>,
+    /// What was asked for last.
+    asked: String,
 }
 
 /// The connection of a client: a socket, or TLS on a socket.
@@ -46,6 +49,8 @@ impl<S: Read + Write + Send> Stream for S {}
 
 /// A response: its head and its body.
 pub(crate) struct Answer {
+    /// What was asked for.
+    asked: String,
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -188,7 +193,7 @@ impl Rig {
     pub(crate) fn session(&self) -> String {
         let answer = self.connect().ask("GET /watch/film/master.m3u8", "");
         assert_eq!(answer.status, 307, "{}", answer.head);
-        let location = answer.field("Location").expect("a place to go").to_owned();
+        let location = answer.location().expect("a place to go");
         location.strip_suffix("master.m3u8").expect("the playlist").to_owned()
     }
 
@@ -228,12 +233,12 @@ impl Rig {
 
 impl Client {
     fn new(stream: TcpStream) -> Client {
-        Client { stream: Box::new(patient(stream)) }
+        Client::on(patient(stream))
     }
 
     /// A client on a stream of another kind.
     pub(crate) fn on(stream: impl Stream + 'static) -> Client {
-        Client { stream: Box::new(stream) }
+        Client { stream: Box::new(stream), asked: String::new() }
     }
 
     /// Sends a request and reads the answer. `fields` end with a line break each.
@@ -259,6 +264,9 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
+        if let Some(target) = target_of(bytes) {
+            self.asked = target;
+        }
         self.stream.write_all(bytes).expect("sent");
     }
 
@@ -281,7 +289,7 @@ impl Client {
         }
         let head = String::from_utf8(head).expect("text");
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
-        Answer { status, head, body: Vec::new() }
+        Answer { asked: self.asked.clone(), status, head, body: Vec::new() }
     }
 
     pub(crate) fn read(&mut self, bytes: usize) -> Vec<u8> {
@@ -307,6 +315,14 @@ impl Answer {
             let (field, value) = line.split_once(": ")?;
             field.eq_ignore_ascii_case(name).then_some(value)
         })
+    }
+
+    /// The path that the field Location leads to, which is relative to the one that was asked for.
+    pub(crate) fn location(&self) -> Option<String> {
+        let location = self.field("Location")?;
+        assert!(location.starts_with('.'), "{location} is not right below a path of a proxy");
+        let asked = Url::parse(&format!("http://reel{}", self.asked)).expect("an address");
+        Some(asked.join(location).expect("a reference").target)
     }
 
     /// Its body as JSON.
@@ -357,6 +373,13 @@ pub(crate) fn patient(stream: TcpStream) -> TcpStream {
     stream.set_read_timeout(Some(Duration::from_secs(120))).expect("set");
     stream.set_nodelay(true).expect("set");
     stream
+}
+
+/// The target of a request; `None` for what is no head of one.
+fn target_of(bytes: &[u8]) -> Option<String> {
+    let line = std::str::from_utf8(bytes).ok()?.lines().next()?;
+    let mut words = line.strip_suffix(" HTTP/1.1")?.split(' ').skip(1);
+    words.next().filter(|target| target.starts_with('/')).map(str::to_owned)
 }
 
 pub(crate) fn head(request: &str, fields: &str) -> String {

@@ -64,7 +64,7 @@ fn watch(rig: &Rig, stream: &[u8]) -> usize {
 /// Opens a session by this file of the title `stream`: the path of its files, and the file.
 fn open(client: &mut Client, file: &str) -> (String, Answer) {
     let answer = client.ask(&format!("GET /watch/stream/{file}"), "");
-    let location = answer.field("Location").unwrap_or_else(|| panic!("{}", answer.head)).to_owned();
+    let location = answer.location().unwrap_or_else(|| panic!("{}", answer.head));
     let place = location.rsplit_once('/').expect("a path").0;
     let answer = client.ask(&format!("GET {location}"), "");
     assert_eq!(answer.status, 200, "{}", answer.head);

@@ -91,7 +91,7 @@ pub(super) fn joining(
 pub(super) fn stream_session(rig: &Rig, class: &str) -> String {
     let answer = rig.connect().ask(&format!("GET /watch/stream/stream.ts?class={class}"), "");
     assert_eq!(answer.status, 307, "{}", answer.head);
-    let location = answer.field("Location").expect("a place to go");
+    let location = answer.location().expect("a place to go");
     location.split('/').nth(2).expect("a key").to_owned()
 }
 
