@@ -27,6 +27,7 @@ mod set_aside;
 pub mod streams;
 mod thread;
 mod titles;
+mod writing;
 
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use allowed_clients::AllowedClients;
@@ -45,3 +46,4 @@ pub use refusal::Refusal;
 pub use room::Leaving;
 pub use thread::{OpenResult, Parts, Protocol, Serve, Step};
 pub use titles::{OpenIndex, Titles};
+pub use writing::Writing;
