@@ -301,6 +301,18 @@ mod tests {
     }
 
     #[test]
+    fn what_programs_write_is_work_as_what_they_are_sent() {
+        let mut machine = Machine::new();
+        for _ in 0..300 {
+            machine.play(0, [(0, 0), (1000, 300_000)], 0);
+            machine.counters.taken(1, 1000 * MIB);
+        }
+        // The thread takes as long for twice the bytes.
+        let prices = machine.play(0, [(0, 0); 2], 0);
+        assert!((150_000..=160_000).contains(&prices[1]), "{prices:?}");
+    }
+
+    #[test]
     fn a_front_end_of_one_thread_is_promised_no_more_than_that_thread_can_do() {
         let http = ProcessorPrice::new(GIVEN_NS, 4, 4);
         assert_eq!(ProcessorPrice::new(GIVEN_NS, 1, 4).mib_ns_beside(&http), 4 * GIVEN_NS);

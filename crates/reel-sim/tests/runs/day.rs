@@ -191,8 +191,8 @@ fn programs_that_pour_more_than_there_is_memory_for_are_refused_and_repeat_with_
     assert_eq!(report, run(scenario()).unwrap_or_else(|broken| panic!("{broken}")).pours);
 }
 
-/// The laws of the run: no more is admitted than the processors carry, and none is refused for which
-/// there is room.
+/// The laws of the run: no more is admitted than the processors carry, and none is refused for
+/// which there is room.
 #[test]
 fn programs_that_pour_more_than_the_processors_carry_are_refused() {
     let scenario = with_writers(5, 100, MINUTE_NS);

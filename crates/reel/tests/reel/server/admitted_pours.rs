@@ -1,5 +1,6 @@
 //! Programs that pour are admitted on the processors, as viewers are.
 
+use crate::foreign::taps::{compiled, compiler};
 use crate::server::misuse::promising_with;
 use crate::server::pours::{get, read_to_end, wanted};
 use crate::server::reclass::classes;
@@ -71,12 +72,19 @@ fn programs_pour_until_the_processors_are_fully_reserved() {
     first.end_pour(small).expect("ended");
     rig.await_metric("reel_pours", |pours| pours == taken.len() as f64 + 1.0);
 
-    // The command says the same.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_reel"));
-    command.args(["pour", "studio-93", "--rate", "32M", "--delay", "200ms", "--socket"]).arg(rig.socket());
-    let output = command.stdin(Stdio::null()).output().expect("run");
-    let says = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && says.contains("the processor"), "{says}");
+    // The command says the same, and the example in C.
+    let mut pours = vec![Command::new(env!("CARGO_BIN_EXE_reel"))];
+    pours[0].args(["pour", "studio-93", "--rate", "32M", "--delay", "200ms", "--socket"]).arg(rig.socket());
+    if let Some(compiler) = compiler() {
+        pours.push(Command::new(compiled(compiler, "pour", &rig.path(""))));
+        pours[1].arg(rig.socket()).args(["studio-93", "32000000", "video/mp2t"]);
+    }
+    for mut pour in pours {
+        let output = pour.stdin(Stdio::null()).output().expect("run");
+        let says = String::from_utf8_lossy(&output.stderr);
+        let is_said = says.contains("the processor") && says.contains(" Mb/s could be granted now");
+        assert!(!output.status.success() && is_said, "{says}");
+    }
 
     // One that ends makes room for one.
     second.end_pour(taken[0]).expect("ended");
