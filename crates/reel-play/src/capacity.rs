@@ -43,17 +43,20 @@ pub struct CapacityConfig {
     pub network_bps: Option<u64>,
     /// The cost of sending before it is learnt, for each of the front ends.
     pub processors: Vec<ProcessorPrice>,
+    /// The places of those whose clients are on this machine.
+    pub local_front_ends: Vec<usize>,
 }
 
 impl Capacity {
     /// What can be promised of these disks at their present prices, and of the rest of the machine.
     pub fn new(disks: &Disks, config: CapacityConfig) -> Self {
-        let CapacityConfig { core_ns, arena_bytes, network_bps, processors } = config;
+        let CapacityConfig { core_ns, arena_bytes, network_bps, processors, local_front_ends } = config;
         let reported = Capacities {
             members: (0..disks.members()).map(|member| member_capacity(disks, member)).collect(),
             network_bytes: network_bps.map_or(UNLIMITED, network_bytes),
             core_ns,
             core_mib_ns: Vec::new(),
+            local_front_ends,
             arena_bytes,
         };
         let front_ends =
@@ -238,6 +241,7 @@ mod tests {
                 network_bytes: UNLIMITED,
                 core_ns: ROUND_NS,
                 core_mib_ns: vec![GIVEN_NS; 2],
+                local_front_ends: Vec::new(),
                 arena_bytes: UNLIMITED,
             };
             let price = || ProcessorPrice::new(GIVEN_NS, 1, 1);
@@ -297,6 +301,18 @@ mod tests {
     }
 
     #[test]
+    fn what_programs_write_is_work_as_what_they_are_sent() {
+        let mut machine = Machine::new();
+        for _ in 0..300 {
+            machine.play(0, [(0, 0), (1000, 300_000)], 0);
+            machine.counters.taken(1, 1000 * MIB);
+        }
+        // The thread takes as long for twice the bytes.
+        let prices = machine.play(0, [(0, 0); 2], 0);
+        assert!((150_000..=160_000).contains(&prices[1]), "{prices:?}");
+    }
+
+    #[test]
     fn a_front_end_of_one_thread_is_promised_no_more_than_that_thread_can_do() {
         let http = ProcessorPrice::new(GIVEN_NS, 4, 4);
         assert_eq!(ProcessorPrice::new(GIVEN_NS, 1, 4).mib_ns_beside(&http), 4 * GIVEN_NS);
@@ -319,6 +335,7 @@ mod tests {
             arena_bytes: UNLIMITED,
             network_bps: None,
             processors: vec![ProcessorPrice::new(GIVEN_NS, 1, 1), ProcessorPrice::new(GIVEN_NS, 1, 1)],
+            local_front_ends: Vec::new(),
         };
         let mut capacity = Capacity::new(&disks, config);
         let sessions = Sessions::<()>::new(SessionsConfig {

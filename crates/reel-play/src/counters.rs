@@ -39,7 +39,7 @@ pub struct PlayCounters {
 pub struct FrontEndCounters {
     /// Its name in metrics.
     pub name: &'static str,
-    /// Media bytes taken by its clients.
+    /// Media bytes taken by its clients, and taken from them: programs that write.
     pub sent_bytes: AtomicU64,
     /// Processor time of each of its threads, as it last reported.
     pub threads_ns: Vec<AtomicU64>,
@@ -89,6 +89,14 @@ impl PlayCounters {
             }
             _ => self.sessions_refused.fetch_add(1, Ordering::Relaxed),
         };
+    }
+
+    /// Counts bytes that a front end has taken from a client that writes: for its threads they are
+    /// work as those that they send.
+    pub fn taken(&self, front_end: usize, bytes: u64) {
+        if let Some(front_end) = self.front_ends.get(front_end) {
+            front_end.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Counts bytes of a class that a client of a front end has taken.

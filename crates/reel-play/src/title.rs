@@ -110,14 +110,11 @@ impl PlayableTitle {
     /// A stream of this name and rate that a program pours: a viewer needs the network and the
     /// processors for [`POURED_ROUNDS`], and memory for what it holds beyond the stream's window.
     pub fn of_poured(name: &str, bytes_per_s: u64) -> Self {
-        let bytes = u128::from(bytes_per_s) * u128::from(ROUND_NS) / 1_000_000_000;
-        let sent = vec![u64::try_from(bytes).unwrap_or(u64::MAX); POURED_ROUNDS];
-        let demand = Arc::new(Demand::new(Vec::new(), sent, POURED_HELD_BYTES));
         Self {
             title: Arc::new(Title::unstored(name)),
             file: None,
             offers: Offers::none(),
-            poured: Some((bytes_per_s, Choices::from(Arc::from([demand])))),
+            poured: Some((bytes_per_s, poured_choices(bytes_per_s, POURED_HELD_BYTES))),
             stream: None,
             transport: None,
             depth: None,
@@ -177,6 +174,12 @@ impl PlayableTitle {
         self.poured.is_some()
     }
 
+    /// What the program is reserved that pours this stream: as much as a viewer of it, but for
+    /// memory. It has the stream's window, which is set aside for it.
+    pub fn writer_choices(&self) -> Option<Choices> {
+        self.poured.as_ref().map(|(bytes_per_s, _)| poured_choices(*bytes_per_s, 0))
+    }
+
     /// The transport stream that is played as one file.
     pub fn transport(&self) -> Option<&Arc<Stream>> {
         self.transport.as_ref()
@@ -216,4 +219,12 @@ fn file_body(title: &Title, file: &VirtualFile) -> Option<Body> {
 /// Bytes of a stored object. `None` if the range is not within it, because readers rely on that.
 fn stored(map: &Arc<ObjectMap>, range: Range<u64>) -> Option<Part> {
     (range.start <= range.end && range.end <= map.bytes()).then(|| Part::Object(Arc::clone(map), range))
+}
+
+/// So many bytes in each second of [`POURED_ROUNDS`], and so much memory.
+fn poured_choices(bytes_per_s: u64, held_bytes: u64) -> Choices {
+    let bytes = u128::from(bytes_per_s) * u128::from(ROUND_NS) / 1_000_000_000;
+    let sent = vec![u64::try_from(bytes).unwrap_or(u64::MAX); POURED_ROUNDS];
+    let demand = Demand::new(Vec::new(), sent, held_bytes);
+    Choices::from(Arc::from([Arc::new(demand)]))
 }

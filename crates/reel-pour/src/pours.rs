@@ -97,29 +97,50 @@ impl Pours {
         begun
     }
 
-    fn insert(&self, name: &str, terms: PourTerms, now_ns: u64) -> Result<PourWriter, PourRefused> {
+    /// Whether a stream could begin now. A refusal is counted as that of [`Pours::begin`].
+    ///
+    /// # Errors
+    /// [`PourRefused`].
+    pub fn check(&self, name: &str, terms: &PourTerms) -> Result<(), PourRefused> {
+        let room = self.room(&lock(&self.0.streams), name, terms);
+        room.map(drop).inspect_err(|_| self.refused())
+    }
+
+    /// Counts a stream that is not begun, for another reason than [`PourRefused`].
+    pub fn refused(&self) {
+        self.counters().refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The bytes that are to be set aside for a stream beside these, if it can begin.
+    fn room(
+        &self,
+        streams: &BTreeMap<String, Arc<Poured>>,
+        name: &str,
+        terms: &PourTerms,
+    ) -> Result<u64, PourRefused> {
         check_name(name)?;
         terms.check()?;
-        let mut streams = lock(&self.0.streams);
         if streams.contains_key(name) {
             return Err(PourRefused::Taken(name.to_owned()));
         }
         if streams.len() >= POURS_MAX {
             return Err(PourRefused::TooMany);
         }
+        let asked = terms.window_bytes() + head_bytes(terms);
+        let free = POUR_MEMORY_BYTES.saturating_sub(self.0.reserved_bytes.load(Ordering::Relaxed));
+        if asked <= free { Ok(asked) } else { Err(PourRefused::NoMemory { asked, free }) }
+    }
+
+    fn insert(&self, name: &str, terms: PourTerms, now_ns: u64) -> Result<PourWriter, PourRefused> {
+        let mut streams = lock(&self.0.streams);
+        let asked = self.room(&streams, name, &terms)?;
         let all = Arc::clone(&self.0.reserved_bytes);
         let fragments = Fragments::are_of(&terms.content_type).then(Fragments::default);
-        let head_bytes = if fragments.is_some() { HEAD_BYTES_MAX as u64 } else { 0 };
-        let asked = terms.window_bytes() + head_bytes;
-        let free = POUR_MEMORY_BYTES.saturating_sub(all.load(Ordering::Relaxed));
-        if asked > free {
-            return Err(PourRefused::NoMemory { asked, free });
-        }
         // Nothing else adds to it: the streams are locked.
         all.fetch_add(asked, Ordering::Relaxed);
         let reserved = ReservedBytes { bytes: asked, all };
         let arrivals = Arrivals::new(&terms, now_ns);
-        let window = Mutex::new(Window::new(asked - head_bytes));
+        let window = Mutex::new(Window::new(terms.window_bytes()));
         let stream = Arc::new(Poured { terms, window, viewers: AtomicUsize::new(0), _reserved: reserved });
         streams.insert(name.to_owned(), Arc::clone(&stream));
         Ok(PourWriter { name: name.to_owned(), stream, arrivals, fragments, pours: self.clone() })
@@ -279,6 +300,11 @@ impl Poured {
         let bytes = lock(&self.window).end_position();
         PourReport { name, terms: self.terms.clone(), bytes, viewers: self.viewers.load(Ordering::Relaxed) }
     }
+}
+
+/// What is kept of a stream for viewers that come later.
+fn head_bytes(terms: &PourTerms) -> u64 {
+    if Fragments::are_of(&terms.content_type) { HEAD_BYTES_MAX as u64 } else { 0 }
 }
 
 fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -139,6 +139,7 @@ fn plenty() -> Capacities {
         network_bytes: UNLIMITED - 1,
         core_ns: 1 << 44,
         core_mib_ns: vec![250_000],
+        local_front_ends: Vec::new(),
         arena_bytes: 1 << 45,
     }
 }

@@ -88,7 +88,7 @@ impl Claim<'_> {
         mut each: impl FnMut(u64, &[u64]) -> bool,
     ) {
         let resource = Resource::of_series(series);
-        if !self.demand.needs(resource, prices) {
+        if !self.demand.needs(resource, (prices, self.front_end)) {
             return;
         }
         let mut costs = [0; TOGETHER];

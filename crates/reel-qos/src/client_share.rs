@@ -169,6 +169,7 @@ impl Ledger {
         let rounds = demand.sent_bytes().len().max(1) as u64;
         let total = match resource {
             Resource::Arena => return demand.held_bytes(),
+            Resource::Network if prices.is_local(front_end) => 0,
             Resource::Network => demand.sent_total(),
             Resource::Core => {
                 let read_mib_ns = prices.core_mib_ns_of(front_end);
@@ -198,6 +199,7 @@ mod tests {
             network_bytes: 1177,
             core_ns: ROUND_NS,
             core_mib_ns: Vec::new(),
+            local_front_ends: Vec::new(),
             arena_bytes: 1 << 30,
         };
         Ledger::new(capacities, 100)

@@ -239,11 +239,13 @@ impl Demand {
         self.reads_total.get(member).copied().unwrap_or_default()
     }
 
-    /// Whether it needs anything of this resource in any round, where there is such a resource.
-    pub(crate) fn needs(&self, resource: Resource, prices: &Capacities) -> bool {
+    /// Whether it needs anything of this resource in any round, where there is such a resource, if
+    /// this front end sends it.
+    pub(crate) fn needs(&self, resource: Resource, (prices, front_end): (&Capacities, usize)) -> bool {
         match resource {
             Resource::Arena => self.held_bytes > 0,
-            Resource::Network | Resource::Core => true,
+            Resource::Network => !prices.is_local(front_end),
+            Resource::Core => true,
             Resource::Member(member) => member < self.members.len(),
             Resource::MemberBytes(member) => member < self.members.len() && prices.counts(resource),
         }
@@ -264,6 +266,7 @@ impl Demand {
         }
         match resource {
             Resource::Arena => costs.fill(self.held_bytes.min(ROUND_COST_MAX)),
+            Resource::Network if prices.is_local(front_end) => costs.fill(0),
             Resource::Network => {
                 let sent = self.sent_bytes[from_round..].iter();
                 costs.iter_mut().zip(sent).for_each(|(cost, &bytes)| *cost = bytes.min(ROUND_COST_MAX));

@@ -43,7 +43,7 @@ impl Ledger {
         let later = (claim.start_round - old.start_round) as usize;
         let old = Claim { from_round: old.from_round + later, rounds: claim.rounds, ..old };
         (0..self.capacities.series()).all(|series| {
-            let has = if old.demand.needs(Resource::of_series(series), &self.capacities) {
+            let has = if old.demand.needs(Resource::of_series(series), (&self.capacities, old.front_end)) {
                 old.costs(&self.capacities, series)
             } else {
                 vec![0; claim.rounds]
@@ -123,7 +123,7 @@ impl Ledger {
     fn need<'a>(&'a self, claim: &Claim<'_>, series: usize) -> Option<ResourceNeed<'a>> {
         let resource = Resource::of_series(series);
         let capacity = self.capacity_beside(claim, series);
-        if capacity == UNLIMITED || !claim.demand.needs(resource, &self.capacities) {
+        if capacity == UNLIMITED || !claim.demand.needs(resource, (&self.capacities, claim.front_end)) {
             return None;
         }
         let costs = claim.costs(&self.capacities, series);

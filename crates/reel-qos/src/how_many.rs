@@ -46,7 +46,7 @@ impl Ledger {
         for series in 0..self.capacities.series() {
             let resource = Resource::of_series(series);
             let capacity = self.capacity(class, series);
-            if capacity == UNLIMITED || !demand.needs(resource, &self.capacities) {
+            if capacity == UNLIMITED || !demand.needs(resource, (&self.capacities, claim.front_end)) {
                 continue;
             }
             let viewers = match starts {

@@ -192,7 +192,8 @@ impl Ledger {
         self.open_accounts();
         for series in 0..self.capacities.series() {
             let repriced = match Resource::of_series(series) {
-                Resource::Arena | Resource::Network => false,
+                Resource::Arena => false,
+                Resource::Network => old.local_front_ends != self.capacities.local_front_ends,
                 Resource::Core => old.core_mib_ns != self.capacities.core_mib_ns,
                 Resource::Member(member) | Resource::MemberBytes(member) => {
                     let price = |capacities: &Capacities| capacities.members.get(member).map(|m| m.price);

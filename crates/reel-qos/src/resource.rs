@@ -40,6 +40,9 @@ pub struct Capacities {
     /// Nanoseconds of processor that sending a MiB costs each of the front ends. One that is
     /// missing costs as much as the first.
     pub core_mib_ns: Vec<u64>,
+    /// The front ends whose clients are on this machine. What these front ends send and take uses
+    /// nothing of the network.
+    pub local_front_ends: Vec<usize>,
     /// Bytes of media memory that sessions may hold; all periodic classes share them.
     pub arena_bytes: u64,
 }
@@ -196,6 +199,11 @@ impl Capacities {
     /// Nanoseconds of processor that sending a MiB costs a front end.
     pub(crate) fn core_mib_ns_of(&self, front_end: usize) -> u64 {
         self.core_mib_ns.get(front_end).or(self.core_mib_ns.first()).copied().unwrap_or(0)
+    }
+
+    /// Whether the clients of a front end are on this machine.
+    pub(crate) fn is_local(&self, front_end: usize) -> bool {
+        self.local_front_ends.contains(&front_end)
     }
 
     /// How many timelines it takes to keep account of these.

@@ -171,6 +171,7 @@ mod tests {
             network_bytes: 1 << 40,
             core_ns: ROUND_NS,
             core_mib_ns: Vec::new(),
+            local_front_ends: Vec::new(),
             arena_bytes: 1 << 30,
         };
         Ledger::new(capacities, 100)

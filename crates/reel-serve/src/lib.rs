@@ -29,6 +29,7 @@ mod set_aside;
 pub mod streams;
 mod thread;
 mod titles;
+mod writing;
 
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use allowed_clients::AllowedClients;
@@ -49,3 +50,4 @@ pub use relative::relative_address;
 pub use room::Leaving;
 pub use thread::{OpenResult, Parts, Protocol, Serve, Step};
 pub use titles::{OpenIndex, Titles};
+pub use writing::Writing;

@@ -214,6 +214,28 @@ impl Opener {
         Ok(session)
     }
 
+    /// Opens a session of the program that pours a stream of this name and rate: what it writes
+    /// costs the processors as much as what a viewer of it is sent. It begins now, and lasts until
+    /// it is dropped, however long the program is silent, if it is touched. A refusal is counted.
+    ///
+    /// # Errors
+    /// [`Refusal::Session`].
+    pub fn writer_session(
+        &self,
+        (name, bytes_per_s): (&str, u64),
+        client: SessionClient,
+        now_ns: u64,
+    ) -> Result<OpenedSession, Refusal> {
+        let playing = self.titles.poured(name, bytes_per_s);
+        let offers = playing.writer_choices().unwrap_or_else(Choices::none);
+        let name = format!("{LIVE}{name}");
+        let opened = self.sessions.open_pushed(&name, playing, offers, client, now_ns, now_ns);
+        let session = opened.map_err(|refused| self.refuse(refused.into()))?;
+        let session = OpenedSession::new(&self.sessions, session);
+        self.continue_poured(&session, now_ns).map_err(|refused| self.refuse(refused.into()))?;
+        Ok(session)
+    }
+
     /// A session of a poured stream continues for [`POURED_ROUNDS`] from now on. One that finds no
     /// room for so long keeps what it has.
     ///

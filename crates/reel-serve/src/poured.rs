@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub const LIVE: &str = "live/";
 
 /// How often a session is reserved what follows: when half of it is over.
-const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
+pub(crate) const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
 
 /// A place in a poured stream.
 pub struct Viewing {

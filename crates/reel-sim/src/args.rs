@@ -92,7 +92,8 @@ impl Arguments {
             (scenario.titles.titles, scenario.titles.renditions, scenario.titles.languages) = (titles, 1, 1);
         }
         scenario.mounted = self.mounted.unwrap_or(scenario.mounted);
-        scenario.pours = PourSpec { writers: self.writers, viewers: 4 * self.writers };
+        scenario.pours =
+            PourSpec { writers: self.writers, viewers: 4 * self.writers, written_bytes_per_s: None };
         scenario.uplink_bps = self.uplink.map(|mbps| mbps * 1_000_000);
         scenario.titles.languages = self.languages.unwrap_or(scenario.titles.languages).max(1);
         scenario.titles.renditions = self.renditions.unwrap_or(scenario.titles.renditions).max(1);

@@ -5,13 +5,17 @@
 use crate::disks::SimDisks;
 use crate::limits::{DEAR_PERMILLE, RECOVERY_NS};
 use crate::scale::OBJECT_SCALE;
+use crate::scenario::Scenario;
 use crate::sessions::ClientSessions;
 use reel_disk::Disks;
 use reel_play::{CapacityConfig, PlayCounters, ProcessorPrice, Uplink, UplinkPort, UplinkRate};
 use reel_qos::limits::ROUND_NS;
-use reel_qos::{Capacities, DiskPrice, Resource, UNLIMITED};
+use reel_qos::{Capacities, Class, ClassTable, DiskPrice, Resource, UNLIMITED};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The front end of programs on this machine; all viewers are of the first one.
+pub(crate) const PROGRAMS: usize = 1;
 
 /// Keeps the ledger's capacities equal to those of the disks.
 pub(crate) struct Capacity {
@@ -33,19 +37,24 @@ pub(crate) struct Capacity {
 
 impl Capacity {
     /// What can be promised of members that were measured so, with so much memory for readers, and
-    /// of an uplink of this rate; processors never run out.
-    pub(crate) fn new(
-        measured: DiskPrice,
-        disks: &Disks,
-        arena_bytes: u64,
-        uplink_bps: Option<u64>,
-    ) -> Capacity {
+    /// of the scenario's uplink. Processors run out for programs that write only, as
+    /// [`PourSpec::written_bytes_per_s`](crate::PourSpec::written_bytes_per_s) says.
+    pub(crate) fn new(measured: DiskPrice, disks: &Disks, arena_bytes: u64, scenario: &Scenario) -> Capacity {
+        let (uplink_bps, written_bytes_per_s) = (scenario.uplink_bps, scenario.pours.written_bytes_per_s);
         let rate = uplink_bps.map_or(UplinkRate::Learnt, UplinkRate::Known);
+        let share = ClassTable::default().spec(Class::PERIODIC).share_permille;
+        let reserved_ns = u128::from(ROUND_NS) * u128::from(share) / 1000;
+        // Fits: rates are at least some bytes per second.
+        let price = |bytes_per_s: u64| ((reserved_ns << 20) / u128::from(bytes_per_s.max(1 << 10))) as u64;
         let config = CapacityConfig {
-            core_ns: UNLIMITED,
+            core_ns: if written_bytes_per_s.is_some() { ROUND_NS } else { UNLIMITED },
             arena_bytes,
             network_bps: uplink_bps,
-            processors: vec![ProcessorPrice::new(0, 1, 1)],
+            processors: vec![
+                ProcessorPrice::new(0, 1, 1),
+                ProcessorPrice::new(written_bytes_per_s.map_or(0, price), 1, 1),
+            ],
+            local_front_ends: vec![PROGRAMS],
         };
         Capacity {
             served: reel_play::Capacity::new(disks, config),

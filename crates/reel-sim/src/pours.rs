@@ -16,7 +16,7 @@ use reel_testkit::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use viewer::{Served, Viewer};
-use writer::{TICK_NS, Writer};
+use writer::{Asked, TICK_NS, Writer};
 
 /// How many programs pour, and viewers watch what they pour. Every sixth program is of the same
 /// manner, and every fourth viewer has a link that is too slow.
@@ -26,6 +26,9 @@ pub struct PourSpec {
     pub writers: usize,
     /// Viewers.
     pub viewers: usize,
+    /// Bytes that programs may write in a second, all together, before the processors are fully
+    /// reserved; without it they never are.
+    pub written_bytes_per_s: Option<u64>,
 }
 
 /// Tags of viewers of poured streams in the engine: those of others are smaller.
@@ -37,6 +40,8 @@ pub(crate) struct Pourers {
     writers: Vec<Writer>,
     viewers: Vec<Viewer>,
     title: Option<Arc<Title>>,
+    /// As of [`PourSpec::written_bytes_per_s`].
+    most_bytes_per_s: Option<u64>,
     tick_ns: u64,
 }
 
@@ -50,6 +55,7 @@ impl Pourers {
             writers: writers.collect(),
             viewers: viewers.collect(),
             title: titles.first().map(Arc::clone),
+            most_bytes_per_s: spec.written_bytes_per_s,
             tick_ns: now_ns,
         }
     }
@@ -78,18 +84,9 @@ impl Pourers {
         if is_tick {
             self.tick_ns = now_ns + TICK_NS;
         }
-        for number in 0..self.writers.len() {
-            if self.writers[number].begins(now_ns) {
-                let reserved_bytes = self.reserved_bytes();
-                self.writers[number].begin(&self.pours, reserved_bytes, now_ns, report)?;
-            }
-            let writer = &mut self.writers[number];
-            let rings = writer.turn(now_ns, report);
-            if let (Ok(stream), true) = (&mut writer.stream, rings || is_tick) {
-                stream.take(now_ns, report)?;
-            }
-        }
-        let Some(title) = &self.title else { return Ok(true) };
+        let Some(title) = self.title.clone() else { return Ok(true) };
+        self.write((sessions, &title), is_tick, now_ns, report)?;
+        let title = &title;
         let mut served = Served { engine: &mut core.engine, sessions, pours: &self.pours, title };
         for viewer in &mut self.viewers {
             viewer.turn(&mut served, &self.writers, now_ns, report)?;
@@ -102,9 +99,41 @@ impl Pourers {
         }
     }
 
+    /// Programs begin, write and end.
+    fn write(
+        &mut self,
+        (sessions, title): (&mut ClientSessions, &Title),
+        is_tick: bool,
+        now_ns: u64,
+        report: &mut PoursReport,
+    ) -> Result<(), String> {
+        for number in 0..self.writers.len() {
+            if self.writers[number].begins(now_ns) {
+                let mut asked = Asked {
+                    reserved_bytes: self.reserved_bytes(),
+                    written_bytes_per_s: self.writers.iter().map(Writer::bytes_per_s).sum(),
+                    most_bytes_per_s: self.most_bytes_per_s,
+                    pours: &self.pours,
+                    sessions,
+                    title,
+                };
+                self.writers[number].begin(&mut asked, now_ns, report)?;
+            }
+            let writer = &mut self.writers[number];
+            let rings = writer.turn(sessions, now_ns, report);
+            if let (Ok(stream), true) = (&mut writer.stream, rings || is_tick) {
+                stream.take(now_ns, report)?;
+                stream.lasts(sessions, now_ns)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Its sessions are used. `false` if one of them was ended.
     pub(crate) fn touch(&self, sessions: &ClientSessions, now_ns: u64) -> bool {
-        self.viewers.iter().all(|viewer| viewer.touch(sessions, now_ns))
+        let streams = self.writers.iter().filter_map(|writer| writer.stream.as_ref().ok());
+        streams.map(|stream| &stream.session).all(|session| sessions.touch(session, now_ns))
+            && self.viewers.iter().all(|viewer| viewer.touch(sessions, now_ns))
     }
 
     /// What is set aside for windows: of streams that are poured, and of those that have ended and

@@ -10,6 +10,8 @@ pub struct PoursReport {
     pub begun: u64,
     /// Streams for whose windows there was no memory.
     pub refused: u64,
+    /// Streams for whose rate the processors had no room.
+    pub not_admitted: u64,
     /// Streams that their programs ended.
     pub completed: u64,
     /// Streams whose programs died.
@@ -45,13 +47,13 @@ pub struct PoursReport {
 
 impl fmt::Display for PoursReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PoursReport { begun, refused, completed, died, messages, held_back, .. } = self;
+        let PoursReport { begun, refused, not_admitted, completed, died, messages, held_back, .. } = self;
         let PoursReport { viewers, viewers_refused, left, finished, cut, broken, .. } = self;
         let [mb, sent_mb, memory_mb] =
             [self.bytes, self.sent_bytes, self.memory_most_bytes].map(|bytes| bytes as f64 / 1e6);
         write!(
             f,
-            "{begun} begun, {refused} refused, {completed} completed, {died} died, {messages} messages of {mb:.1} MB, held back {held_back} times; \
+            "{begun} begun, {refused} refused for memory and {not_admitted} for processors, {completed} completed, {died} died, {messages} messages of {mb:.1} MB, held back {held_back} times; \
              {viewers} viewers, {viewers_refused} refused, {left} left, {finished} finished, {cut} cut, {broken} broken, {sent_mb:.1} MB sent, \
              {} B late at first and {} B after; memory up to {memory_mb:.1} MB",
             self.late_first_bytes, self.late_bytes

@@ -1,9 +1,10 @@
 //! The sessions of simulated clients.
 
+use crate::capacity::PROGRAMS;
 use crate::scenario::Scenario;
 use crate::title::Title;
 use reel_admit::limits::{CLIENT_SHARE_PERMILLE, START_WAIT_S};
-use reel_admit::{Client, Session, SessionClient, Sessions, SessionsConfig, Sharing};
+use reel_admit::{Choices, Client, OpenRefused, Session, SessionClient, Sessions, SessionsConfig, Sharing};
 use reel_cache::{SessionKey, Units};
 use reel_play::limits::POURED_ROUNDS;
 use reel_play::{Form, NewSession, Playable, open_session};
@@ -85,6 +86,24 @@ impl ClientSessions {
         let opened = self.sessions.open_pushed_as(key, titled, offers, client, now_ns, now_ns);
         let session = opened.map_err(|refused| refused.to_string())?;
         self.continue_poured(&session, now_ns).inspect_err(|_| self.close(&session))?;
+        Ok(session)
+    }
+
+    /// Opens the session of a program that pours, as [`reel_play::PlayableTitle::writer_choices`]
+    /// has it, or says why not. It begins now.
+    pub(crate) fn open_writer(
+        &mut self,
+        (name, title): (&str, &Arc<Title>),
+        user: u32,
+        now_ns: u64,
+    ) -> Result<ClientSession, OpenRefused> {
+        let key = self.next_key().map_err(OpenRefused::NoRandom)?;
+        let offers = title.writer_choices().unwrap_or_else(Choices::none);
+        let client = SessionClient::new(Client::User(user), Class::PERIODIC).through(PROGRAMS);
+        let titled = (name, Arc::clone(title));
+        let session = self.sessions.open_pushed_as(key, titled, offers, client, now_ns, now_ns)?;
+        let span_ns = 0..POURED_ROUNDS as u64 * ROUND_NS;
+        self.sessions.push(&session, span_ns, now_ns).inspect_err(|_| self.close(&session))?;
         Ok(session)
     }
 

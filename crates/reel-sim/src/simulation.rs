@@ -136,7 +136,7 @@ impl Simulation {
         let faults = faults_of(&scenario, start_ns, &mut seed.part(6));
         let maintenance = Maintenance::new(volume, threads);
         let arena_bytes = units.budget().promisable() as u64 * UNIT_BYTES as u64;
-        let capacity = Capacity::new(price, units.disks(), arena_bytes, scenario.uplink_bps);
+        let capacity = Capacity::new(price, units.disks(), arena_bytes, &scenario);
         let sessions = ClientSessions::new(&scenario, capacity.capacities(), &units);
         let counters = Arc::new(PlayCounters::new(&[]));
         let lanes = clients.len() * lanes::LANES as usize;

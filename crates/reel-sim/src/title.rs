@@ -189,6 +189,11 @@ impl Title {
         }
     }
 
+    /// What the program is reserved that pours it, if it is a poured stream.
+    pub(crate) fn writer_choices(&self) -> Option<Choices> {
+        self.stream.as_ref()?.writer_choices()
+    }
+
     /// What is shown or heard: the pictures in one of its renditions, or the sound in one of its
     /// languages, if it has any.
     pub fn track(&self, kind: MediaKind, choice: usize) -> Option<&Arc<Track>> {

@@ -97,6 +97,7 @@ fn find(link_bps: u64, rate_bps: u64, price: DiskPrice, arrivals: Arrivals) -> F
         network_bytes: network_bytes(link_bps),
         core_ns: UNLIMITED,
         core_mib_ns: Vec::new(),
+        local_front_ends: Vec::new(),
         arena_bytes: UNLIMITED,
     };
     let sessions: Sessions<()> = Sessions::new(SessionsConfig {

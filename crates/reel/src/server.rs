@@ -461,11 +461,14 @@ fn parts(
     let others = arena.usage().buffers_total - plan.readers;
     let units = Units::new(arena, disks, volume.health().clone(), others);
     let titles = Arc::new(Titles::new(Arc::clone(library), units.depth()));
+    let is_local = |(place, front_end): (usize, &FrontEndPlan)| front_end.is_local.then_some(place);
+    let local_front_ends = front_ends.iter().enumerate().filter_map(is_local).collect();
     let capacity = CapacityConfig {
         core_ns: ROUND_NS * threads_most as u64,
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         network_bps: config.promise.network_bps,
         processors: front_ends.into_iter().map(|front_end| front_end.price).collect(),
+        local_front_ends,
     };
     let capacity = Capacity::new(volume.disks(), capacity);
     let sessions = Sessions::new(SessionsConfig {

@@ -214,6 +214,7 @@ fn capacities(units: &Units, round_ns: u64) -> Capacities {
         network_bytes: UNLIMITED,
         core_ns: UNLIMITED,
         core_mib_ns: vec![1],
+        local_front_ends: Vec::new(),
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
     }
 }

@@ -14,6 +14,7 @@ fn a_session_is_charged_with_the_price_of_the_front_end_that_sends_to_it() {
         network_bytes: UNLIMITED,
         core_ns: ROUND_NS,
         core_mib_ns: vec![70_000_000, 7_000_000],
+        local_front_ends: Vec::new(),
         arena_bytes: UNLIMITED,
     };
     let sessions = table(10_000, Some(capacities));

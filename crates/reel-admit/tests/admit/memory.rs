@@ -47,6 +47,7 @@ fn sessions(units: &Units) -> Sessions<()> {
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
             core_mib_ns: vec![1],
+            local_front_ends: Vec::new(),
             arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
         }),
         classes: ClassTable::default(),

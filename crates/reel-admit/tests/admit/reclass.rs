@@ -30,6 +30,7 @@ fn table(streams: u64, client_share: ClientShare) -> Sessions<()> {
         network_bytes: streams * FILM_BPS / 8 * 5 / 2,
         core_ns: UNLIMITED,
         core_mib_ns: vec![0],
+        local_front_ends: Vec::new(),
         arena_bytes: 1 << 40,
     };
     let class = |name: &str, kind, permille| ClassSpec::new(name, kind, permille);

@@ -50,6 +50,7 @@ pub(crate) fn waiting(streams: u64, client_share: ClientShare, start_wait_s: u64
         network_bytes: (streams * 1_000_000 * 20).div_ceil(17),
         core_ns: UNLIMITED,
         core_mib_ns: vec![0],
+        local_front_ends: Vec::new(),
         arena_bytes: UNLIMITED,
     };
     let capacities = Some(capacities);

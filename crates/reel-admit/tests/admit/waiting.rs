@@ -24,6 +24,7 @@ fn waiting_with(start_wait_s: u64, client_share: ClientShare) -> Sessions<()> {
         network_bytes: ROOM_BYTES * 20 / 17,
         core_ns: UNLIMITED,
         core_mib_ns: vec![0],
+        local_front_ends: Vec::new(),
         arena_bytes: UNLIMITED,
     };
     Sessions::new(SessionsConfig {

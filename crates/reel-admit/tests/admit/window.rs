@@ -161,6 +161,7 @@ fn memory_carries_as_many_viewers_as_windows_fit_into_it() {
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
             core_mib_ns: vec![1],
+            local_front_ends: Vec::new(),
             arena_bytes: buffers * unit_bytes,
         };
         let mut ledger = Ledger::new(capacities, STEADY_ROUNDS);

@@ -1,13 +1,16 @@
 //! Streams that programs pour: their messages are taken when the rate has room for them.
 
+use super::opening::Refused;
 use super::{PROGRAM_POURS_MAX, Programs};
 use crate::limits::{POUR_MESSAGES_PER_TURN, PROGRAM_TICK_NS, PROMPT_DELAY_NS};
+use reel_admit::Client;
 use reel_arena::SharedMemory;
 use reel_arena::mms::{CONSUMER_BYTES, Consumer, Ending, Message};
 use reel_client::limits::{POURED_BYTES_MAX, POURED_MESSAGE_BYTES_MAX, POURED_MESSAGES};
 use reel_client::{PourRequest, RefusalCode, Reply, say};
 use reel_pour::{PourRefused, PourTerms, PourWriter};
-use reel_serve::Serve;
+use reel_qos::Class;
+use reel_serve::{Serve, Writing};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -17,8 +20,12 @@ pub(super) struct Pouring {
     writer: PourWriter,
     /// A message that was taken, and for which the rate has no room yet.
     pending: Option<Message>,
+    /// Bytes of the messages that were taken.
+    taken_bytes: u64,
     /// Its program is to ring with each message: its viewers have little time.
     is_prompt: bool,
+    /// What is reserved for it of the processors.
+    reserved: Writing,
 }
 
 /// What becomes of a stream after its messages were taken.
@@ -34,6 +41,7 @@ pub(super) enum Poured {
 
 /// Why a program that pours is disconnected.
 pub(super) const WRONG_POUR: &str = "a program poured what it may not; it is disconnected";
+const ENDED_POUR: &str = "the session of a program that pours was ended; it is disconnected";
 
 /// Most bytes of the memory that a program writes: descriptors and messages.
 const PRODUCER_BYTES_MAX: u64 =
@@ -53,6 +61,7 @@ impl Pouring {
             let mut bytes = Vec::with_capacity(range.len());
             // The only copy: viewers send from it, and the program may write there again.
             self.consumer.producer_memory().copy_to(range, &mut bytes);
+            self.taken_bytes += bytes.len() as u64;
             self.writer.push(Arc::from(bytes), now_ns);
             has_come = true;
             must_ring |= self.consumer.give_back(1);
@@ -89,6 +98,41 @@ impl Pouring {
     }
 }
 
+impl From<PourRefused> for Refused {
+    fn from(refused: PourRefused) -> Self {
+        let code = match refused {
+            PourRefused::TooMany | PourRefused::NoMemory { .. } | PourRefused::Taken(_) => {
+                RefusalCode::Unavailable
+            }
+            _ => RefusalCode::BadRequest,
+        };
+        Refused(code, 0, refused.to_string())
+    }
+}
+
+fn bad(text: &str) -> Refused {
+    Refused(RefusalCode::BadRequest, 0, text.to_owned())
+}
+
+/// The reading end of the memory that a program writes.
+fn consumer_of(
+    producer_bytes: u64,
+    descriptors: Vec<OwnedFd>,
+) -> Result<Consumer<SharedMemory, SharedMemory>, Refused> {
+    let Ok([own, theirs]) = <[OwnedFd; 2]>::try_from(descriptors) else {
+        return Err(bad("a stream that is poured comes with two memories"));
+    };
+    let bytes = usize::try_from(producer_bytes).ok().filter(|_| producer_bytes <= PRODUCER_BYTES_MAX);
+    let bytes = bytes.ok_or_else(|| bad("the memory of the stream is too large"))?;
+    let map = |memory, bytes, writable| {
+        SharedMemory::map(memory, bytes, writable)
+            .map_err(|error| bad(&format!("the memory of the stream cannot be mapped: {error}")))
+    };
+    let (own, theirs) = (map(own, bytes, false)?, map(theirs, CONSUMER_BYTES, true)?);
+    Consumer::new(own, theirs, bytes)
+        .ok_or_else(|| bad("the memory of the stream does not begin as it should"))
+}
+
 impl Programs {
     /// Begins a stream that a program pours, or refuses it.
     pub(super) fn pour(
@@ -106,7 +150,7 @@ impl Programs {
                 program.pours.insert(tag, pouring);
                 Reply::Poured { tag }
             }
-            Err((code, text)) => Reply::NotPoured { tag, code, retry_after_s: 0, text },
+            Err(Refused(code, retry_after_s, text)) => Reply::NotPoured { tag, code, retry_after_s, text },
         };
         // A program that does not read its socket would not read this either.
         let _ = say(&program.socket, &reply.encode(), &[]);
@@ -119,49 +163,45 @@ impl Programs {
         token: u64,
         request: PourRequest,
         descriptors: Vec<OwnedFd>,
-    ) -> Result<Pouring, (RefusalCode, String)> {
-        let bad = |text: &str| (RefusalCode::BadRequest, text.to_owned());
-        let PourRequest { tag, name, content_type, bytes_per_s, workahead_bytes, delay_ns, producer_bytes } =
-            request;
+    ) -> Result<Pouring, Refused> {
+        let user = self.may_pour(token, request.tag)?;
+        let PourRequest {
+            name, content_type, bytes_per_s, workahead_bytes, delay_ns, producer_bytes, ..
+        } = request;
+        let consumer = consumer_of(producer_bytes, descriptors)?;
+        let terms = PourTerms { bytes_per_s, workahead_bytes, delay_ns, content_type };
+        let (pours, now_ns) = (&self.shared.pours, serve.now_ns());
+        pours.check(&name, &terms)?;
+        let client = serve.session_client(Client::User(user), Class::PERIODIC);
+        let reserved = Writing::begin(serve.opener(), (&name, bytes_per_s), client, now_ns)
+            .inspect_err(|_| pours.refused())?;
+        // Another thread may have begun one meanwhile.
+        let writer = pours.begin(&name, terms, now_ns)?;
+        tracing::info!(name, "a program pours a stream");
+        let is_prompt = delay_ns <= PROMPT_DELAY_NS;
+        Ok(Pouring { consumer, writer, pending: None, taken_bytes: 0, is_prompt, reserved })
+    }
+
+    /// The user of a program, if it may pour another stream, by this name of its own.
+    fn may_pour(&mut self, token: u64, tag: u64) -> Result<u32, Refused> {
         let program = self.programs.get_mut(token).ok_or_else(|| bad("the program is gone"))?;
         if program.streams.contains_key(&tag) || program.pours.contains_key(&tag) {
             return Err(bad("the program has a stream of this name already"));
         }
         if program.pours.len() >= PROGRAM_POURS_MAX {
             let text = format!("the program pours {PROGRAM_POURS_MAX} streams, the most that one may pour");
-            return Err((RefusalCode::Unavailable, text));
+            return Err(Refused(RefusalCode::Unavailable, 0, text));
         }
-        let Ok([own, theirs]) = <[OwnedFd; 2]>::try_from(descriptors) else {
-            return Err(bad("a stream that is poured comes with two memories"));
-        };
-        let bytes = usize::try_from(producer_bytes).ok().filter(|_| producer_bytes <= PRODUCER_BYTES_MAX);
-        let bytes = bytes.ok_or_else(|| bad("the memory of the stream is too large"))?;
-        let map = |memory, bytes, writable| {
-            SharedMemory::map(memory, bytes, writable)
-                .map_err(|error| bad(&format!("the memory of the stream cannot be mapped: {error}")))
-        };
-        let (own, theirs) = (map(own, bytes, false)?, map(theirs, CONSUMER_BYTES, true)?);
-        let consumer = Consumer::new(own, theirs, bytes)
-            .ok_or_else(|| bad("the memory of the stream does not begin as it should"))?;
-        let terms = PourTerms { bytes_per_s, workahead_bytes, delay_ns, content_type };
-        let begun = self.shared.pours.begin(&name, terms, serve.now_ns());
-        let writer = begun.map_err(|refused| {
-            let code = match refused {
-                PourRefused::TooMany | PourRefused::NoMemory { .. } | PourRefused::Taken(_) => {
-                    RefusalCode::Unavailable
-                }
-                _ => RefusalCode::BadRequest,
-            };
-            (code, refused.to_string())
-        })?;
-        tracing::info!(name, "a program pours a stream");
-        Ok(Pouring { consumer, writer, pending: None, is_prompt: delay_ns <= PROMPT_DELAY_NS })
+        Ok(program.user)
     }
 
     /// Takes what programs have poured.
     pub(super) fn take_poured(&mut self, serve: &mut Serve<'_>) {
         for token in self.programs.tokens(|program| !program.pours.is_empty()) {
-            if !self.take_poured_of(serve.now_ns(), token) {
+            if !self.pours_last(serve, token) {
+                tracing::warn!("{ENDED_POUR}");
+                self.gone(serve, token);
+            } else if !self.take_poured_of(serve, token) {
                 tracing::warn!("{WRONG_POUR}");
                 self.gone(serve, token);
             }
@@ -175,19 +215,28 @@ impl Programs {
         if !pours {
             return true;
         }
-        let is_right = self.take_poured_of(serve.now_ns(), token);
+        let is_right = self.take_poured_of(serve, token);
         let readers = self.playing.iter().filter(|(_, playing)| playing.live.is_some());
         let readers: Vec<_> = readers.map(|(id, _)| *id).collect();
         self.pump(serve, &readers);
         is_right
     }
 
+    /// Whether something is still reserved for all that a program pours.
+    fn pours_last(&mut self, serve: &Serve<'_>, token: u64) -> bool {
+        let Some(program) = self.programs.get_mut(token) else { return true };
+        program.pours.values_mut().all(|pouring| pouring.reserved.lasts(serve.opener(), serve.now_ns()))
+    }
+
     /// The same of one program; `false` if it does what it may not.
-    pub(super) fn take_poured_of(&mut self, now_ns: u64, token: u64) -> bool {
+    fn take_poured_of(&mut self, serve: &Serve<'_>, token: u64) -> bool {
         let Some(program) = self.programs.get_mut(token) else { return true };
         let (mut must_ring, mut complete) = (false, Vec::new());
         for (tag, pouring) in &mut program.pours {
-            match pouring.take(now_ns) {
+            let before_bytes = pouring.taken_bytes;
+            let poured = pouring.take(serve.now_ns());
+            serve.parts().play.taken(self.shared.front_end, pouring.taken_bytes - before_bytes);
+            match poured {
                 Poured::Continues(rings) => must_ring |= rings,
                 Poured::Complete => complete.push(*tag),
                 Poured::Wrong => return false,

@@ -28,6 +28,7 @@ fn sessions_on(units: &Units, network_bytes: u64) -> Arc<Sessions<Clip>> {
         network_bytes,
         core_ns: UNLIMITED,
         core_mib_ns: Vec::new(),
+        local_front_ends: Vec::new(),
         arena_bytes: units.budget().promisable() as u64 * units.buffer_bytes(),
     };
     let config = SessionsConfig {

@@ -350,6 +350,7 @@ proptest! {
             network_bytes: numbers[7],
             core_ns: numbers[8],
             core_mib_ns: vec![numbers[9]],
+            local_front_ends: Vec::new(),
             arena_bytes: numbers[10],
         };
         let mut ledger = Ledger::new(capacities.clone(), 50);

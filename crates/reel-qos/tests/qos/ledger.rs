@@ -25,6 +25,7 @@ fn capacities() -> Capacities {
         network_bytes: UNLIMITED,
         core_ns: 4 * limits::ROUND_NS,
         core_mib_ns: vec![1_000_000],
+        local_front_ends: Vec::new(),
         arena_bytes: 4 << 30,
     }
 }
@@ -400,6 +401,44 @@ fn a_search_for_a_later_start_is_bounded_and_never_says_too_much() {
     for start in 1..wait_s.min(200) {
         assert!(ledger.check(Class::PERIODIC, &needs, 0, start).is_err(), "{start}");
     }
+}
+
+#[test]
+fn a_stream_that_stays_on_this_machine_costs_nothing_of_the_network_and_the_same_of_the_processors() {
+    let narrow = Capacities { network_bytes: 1000, local_front_ends: vec![1], ..capacities() };
+    let mut ledger = Ledger::new(narrow, 100);
+    let through = |front_end| Sender { class: Class::PERIODIC, front_end };
+    let used = |ledger: &Ledger, resource| ledger.used(None, resource, 0);
+    let (small, large) = (sends([600; 10]), sends([600 << 10; 10]));
+    let viewer = ledger.admit(through(0), &small, 0, 0, "").unwrap();
+    let core_ns = used(&ledger, Resource::Core);
+    assert_eq!(used(&ledger, Resource::Network), 600);
+    // In the share of its client it counts so, too.
+    let all_local = Capacities { local_front_ends: vec![0, 1], ..ledger.capacities().clone() };
+    let all_local = Ledger::new(all_local, 100).mean_costs(&small, 0);
+    assert_eq!(ledger.mean_costs(&small, 1), all_local);
+    assert_ne!(ledger.mean_costs(&small, 0), all_local);
+    ledger.admit(through(1), &small, 0, 0, "").unwrap();
+    assert_eq!((used(&ledger, Resource::Network), used(&ledger, Resource::Core)), (600, 2 * core_ns));
+    let refusal = refused(ledger.admit(through(0), &small, 0, 0, ""));
+    assert_eq!((refusal.resource, refusal.available), (Resource::Network, 250));
+
+    // Only the processors refuse it, and what they say can be granted is.
+    let mut held = Vec::new();
+    let refusal = loop {
+        match ledger.admit(through(1), &large, 0, 0, "") {
+            Ok(id) => held.push(id),
+            Err(error) => break refused(Err::<(), _>(error)),
+        }
+    };
+    assert_eq!((refusal.resource, used(&ledger, Resource::Network)), (Resource::Core, 600));
+    let rest = sends([refusal.grantable_bps / 8; 10]);
+    assert!(refusal.grantable_bps > 0 && ledger.admit(through(1), &rest, 0, 0, "").is_ok());
+    assert!(ledger.release(viewer) && ledger.admit(through(0), &small, 0, 0, "").is_ok());
+
+    // If its clients leave this machine, all that it sends is counted.
+    ledger.set_capacities(Capacities { local_front_ends: Vec::new(), ..ledger.capacities().clone() });
+    assert!(used(&ledger, Resource::Network) > 600 << 10 && ledger.adds_up());
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn two_classes(streams: u64, arena_bytes: u64) -> SharedReservations {
         network_bytes: streams * MIB * 5 / 2,
         core_ns: ROUND_NS,
         core_mib_ns: vec![1],
+        local_front_ends: Vec::new(),
         arena_bytes,
     };
     let mut ledger = Ledger::new(capacities, ROUNDS);

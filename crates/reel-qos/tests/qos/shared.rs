@@ -28,6 +28,7 @@ fn machine(streams: u64, arena_bytes: u64) -> SharedReservations {
         network_bytes: 1 << 40,
         core_ns: ROUND_NS,
         core_mib_ns: vec![1],
+        local_front_ends: Vec::new(),
         arena_bytes,
     };
     SharedReservations::new(Ledger::new(capacities, 4_000))

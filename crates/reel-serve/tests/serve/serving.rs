@@ -48,6 +48,7 @@ pub(crate) fn capacities(network_bytes: u64) -> Capacities {
         network_bytes,
         core_ns: ROUND_NS,
         core_mib_ns: Vec::new(),
+        local_front_ends: Vec::new(),
         arena_bytes: UNLIMITED,
     }
 }

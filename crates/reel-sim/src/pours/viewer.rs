@@ -184,7 +184,7 @@ impl Viewer {
 }
 
 /// How often a session is reserved what follows.
-const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
+pub(super) const CONTINUE_EVERY_NS: u64 = POURED_ROUNDS as u64 / 2 * ROUND_NS;
 
 fn delivery(tag: u64, client: u32, session: &ClientSession) -> NewDelivery<Title> {
     NewDelivery {

@@ -2,9 +2,15 @@
 //! as the thread of programs takes them (`reel-local`).
 
 use super::program::{Manner, Program};
+use crate::pours::viewer::CONTINUE_EVERY_NS;
 use crate::pours_report::PoursReport;
 use crate::scale::OBJECT_SCALE;
+use crate::sessions::{ClientSession, ClientSessions};
+use crate::title::Title;
+use reel_admit::OpenRefused;
+use reel_play::PlayableTitle;
 use reel_pour::{Arrivals, PourRefused, PourWriter, Pours};
+use reel_qos::Resource;
 use reel_testkit::Rng;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +23,19 @@ const UNREAD_MAX: usize = 256;
 pub(super) const TICK_NS: u64 = SECOND_NS / 50;
 /// A program whose viewers have no more time rings with each message (`PROMPT_DELAY_NS`).
 const PROMPT_DELAY_NS: u64 = SECOND_NS / 2;
+
+/// What a program asks the server, and what the other programs have.
+pub(super) struct Asked<'a> {
+    pub(super) pours: &'a Pours,
+    pub(super) sessions: &'a mut ClientSessions,
+    pub(super) title: &'a Title,
+    /// What is set aside for windows.
+    pub(super) reserved_bytes: u64,
+    /// What is written by all programs that were admitted.
+    pub(super) written_bytes_per_s: u64,
+    /// As of [`PourSpec::written_bytes_per_s`](super::PourSpec::written_bytes_per_s).
+    pub(super) most_bytes_per_s: Option<u64>,
+}
 
 /// A program, and its stream while it pours.
 pub(super) struct Writer {
@@ -32,6 +51,8 @@ pub(super) struct Writer {
 pub(super) struct Stream {
     pub(super) program: Program,
     writer: PourWriter,
+    pub(super) session: ClientSession,
+    continues_ns: u64,
     /// What the program has made, and the server has not taken.
     unread: VecDeque<Arc<[u8]>>,
     bucket: Bucket,
@@ -76,7 +97,7 @@ impl Writer {
     }
 
     /// What the program does now. Returns whether it rings.
-    pub(super) fn turn(&mut self, now_ns: u64, report: &mut PoursReport) -> bool {
+    pub(super) fn turn(&mut self, sessions: &ClientSessions, now_ns: u64, report: &mut PoursReport) -> bool {
         let Ok(stream) = &mut self.stream else { return false };
         if stream.program.ends_ns.is_none_or(|ends_ns| ends_ns > now_ns) {
             return stream.make(now_ns, report);
@@ -89,53 +110,96 @@ impl Writer {
         }
         let begins_ns = now_ns + self.rng.below(10 * SECOND_NS);
         let ended = std::mem::replace(&mut self.stream, Err(begins_ns));
-        if let Ok(stream) = ended
-            && !dies
-        {
-            stream.writer.complete();
+        if let Ok(stream) = ended {
+            sessions.close(&stream.session);
+            if !dies {
+                stream.writer.complete();
+            }
         }
         *if dies { &mut report.died } else { &mut report.completed } += 1;
         false
     }
 
-    /// Asks for a stream. What is said to be free must be what is not reserved.
+    /// Asks for a stream, in the order of the server: memory for its window, its session, its name.
     pub(super) fn begin(
         &mut self,
-        pours: &Pours,
-        reserved_bytes: u64,
+        asked: &mut Asked<'_>,
         now_ns: u64,
         report: &mut PoursReport,
     ) -> Result<(), String> {
         let program = Program::new(self.number, self.rng.part(self.streams), now_ns);
+        let (name, terms) = (self.name(), program.terms.clone());
         self.streams += 1;
-        match pours.begin(&self.name(), program.terms.clone(), now_ns) {
-            Ok(writer) => {
+        if let Err(refused) = asked.pours.check(&name, &terms) {
+            report.refused += 1;
+            self.stream = Err(now_ns + 2 * SECOND_NS);
+            return asked.is_short_of_memory(&refused);
+        }
+        let title = asked.title.to_be_cast(PlayableTitle::of_poured(&name, terms.bytes_per_s));
+        let user = self.number as u32;
+        match asked.sessions.open_writer((&name, &Arc::new(title)), user, now_ns) {
+            Ok(session) => {
+                asked.has_room(terms.bytes_per_s)?;
                 report.begun += 1;
-                self.stream = Ok(Stream::new(program, writer, now_ns));
+                let writer = asked.pours.begin(&name, terms, now_ns);
+                let writer = writer.map_err(|refused| format!("a stream was refused: {refused}"))?;
+                self.stream = Ok(Stream::new(program, writer, session, now_ns));
                 Ok(())
             }
-            Err(PourRefused::NoMemory { free, .. }) => {
-                report.refused += 1;
+            Err(refused) => {
+                report.not_admitted += 1;
                 self.stream = Err(now_ns + 2 * SECOND_NS);
-                let should = reel_pour::limits::POUR_MEMORY_BYTES.saturating_sub(reserved_bytes);
-                match free == should {
-                    true => Ok(()),
-                    false => {
-                        Err(format!("{free} B of the windows' memory are said to be free, not {should}"))
-                    }
-                }
+                asked.is_short_of_processors(terms.bytes_per_s, &refused)
             }
-            Err(refused) => Err(format!("a stream was refused: {refused}")),
+        }
+    }
+
+    /// The rate of what it pours now.
+    pub(super) fn bytes_per_s(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.program.terms.bytes_per_s)
+    }
+}
+
+impl Asked<'_> {
+    /// What is said to be free must be what is not reserved.
+    fn is_short_of_memory(&self, refused: &PourRefused) -> Result<(), String> {
+        let should = reel_pour::limits::POUR_MEMORY_BYTES.saturating_sub(self.reserved_bytes);
+        match refused {
+            PourRefused::NoMemory { free, .. } if *free == should => Ok(()),
+            PourRefused::NoMemory { free, .. } => {
+                Err(format!("{free} B of the windows' memory are said to be free, not {should}"))
+            }
+            refused => Err(format!("a stream was refused: {refused}")),
+        }
+    }
+
+    /// No more is admitted than the processors carry. A thousandth for rounding.
+    fn has_room(&self, bytes_per_s: u64) -> Result<(), String> {
+        let all = self.written_bytes_per_s + bytes_per_s;
+        match self.most_bytes_per_s.is_none_or(|most| all <= most + most / 1000) {
+            true => Ok(()),
+            false => Err(format!("programs write {all} B/s, and the processors carry less")),
+        }
+    }
+
+    /// And none is refused for which there is room.
+    fn is_short_of_processors(&self, bytes_per_s: u64, refused: &OpenRefused) -> Result<(), String> {
+        let is_of_core = refused.refusal().is_some_and(|refusal| refusal.resource == Resource::Core);
+        let all = self.written_bytes_per_s + bytes_per_s;
+        match is_of_core && self.most_bytes_per_s.is_some_and(|most| all >= most - most / 1000) {
+            true => Ok(()),
+            false => Err(format!("a program that would make it {all} B/s was refused: {refused}")),
         }
     }
 }
 
 impl Stream {
-    fn new(program: Program, writer: PourWriter, now_ns: u64) -> Stream {
+    fn new(program: Program, writer: PourWriter, session: ClientSession, now_ns: u64) -> Stream {
         let arrivals = Arrivals::new(&program.terms, now_ns);
         let bucket = Bucket { ahead_bytes: 0.0, at_ns: now_ns };
         let (unread, places) = (VecDeque::new(), VecDeque::new());
-        Stream { program, writer, unread, bucket, arrivals, places, taken_bytes: 0 }
+        let continues_ns = now_ns + CONTINUE_EVERY_NS;
+        Stream { program, writer, session, continues_ns, unread, bucket, arrivals, places, taken_bytes: 0 }
     }
 
     /// The program makes what it makes now. Returns whether it rings.
@@ -170,6 +234,15 @@ impl Stream {
             self.writer.tell();
         }
         Ok(some)
+    }
+
+    /// It is reserved what follows.
+    pub(super) fn lasts(&mut self, sessions: &ClientSessions, now_ns: u64) -> Result<(), String> {
+        if now_ns <= self.continues_ns {
+            return Ok(());
+        }
+        self.continues_ns = now_ns + CONTINUE_EVERY_NS;
+        sessions.continue_poured(&self.session, now_ns)
     }
 
     /// Where a viewer begins that comes now.

@@ -182,7 +182,7 @@ fn programs_that_pour_on_a_full_link_make_no_viewer_late() {
 #[test]
 fn programs_that_pour_more_than_there_is_memory_for_are_refused_and_repeat_with_their_seed() {
     let scenario = || Scenario {
-        pours: PourSpec { writers: 60, viewers: 10 },
+        pours: PourSpec { writers: 60, viewers: 10, ..PourSpec::default() },
         uplink_bps: None,
         ..with_writers(4, 100, MINUTE_NS / 4)
     };
@@ -191,9 +191,21 @@ fn programs_that_pour_more_than_there_is_memory_for_are_refused_and_repeat_with_
     assert_eq!(report, run(scenario()).unwrap_or_else(|broken| panic!("{broken}")).pours);
 }
 
+/// The laws of the run: no more is admitted than the processors carry, and none is refused for
+/// which there is room.
+#[test]
+fn programs_that_pour_more_than_the_processors_carry_are_refused() {
+    let scenario = with_writers(5, 100, MINUTE_NS);
+    let pours = PourSpec { written_bytes_per_s: Some(3_000_000), ..scenario.pours };
+    let report = run(Scenario { pours, ..scenario }).unwrap_or_else(|broken| panic!("{broken}")).pours;
+    assert!(report.not_admitted > 10 && report.begun > 10, "{report}");
+    assert!(report.completed > 0 && report.died > 0 && report.finished > 0, "{report}");
+    assert_eq!(report.late_bytes, 0, "{report}");
+}
+
 #[test]
 fn viewers_of_poured_streams_are_seen_to_be_late_where_none_is_refused() {
-    let pours = PourSpec { writers: 12, viewers: 80 };
+    let pours = PourSpec { writers: 12, viewers: 80, ..PourSpec::default() };
     let scenario =
         Scenario { pours, viewers: 0, admission: false, strict: true, ..with_writers(1, 20, MINUTE_NS) };
     let broken = broken(scenario);

@@ -123,7 +123,7 @@ fn casts_are_punctual(scenario: &Scenario) {
 /// A link that is full of viewers of films, and programs of each manner that pour to more viewers
 /// than there is room for.
 fn with_writers(seed: u64, mbps: u64, duration_ns: u64) -> Scenario {
-    let pours = PourSpec { writers: 12, viewers: 40 };
+    let pours = PourSpec { writers: 12, viewers: 40, ..PourSpec::default() };
     Scenario { pours, ..full_link(seed, mbps, duration_ns) }
 }
 

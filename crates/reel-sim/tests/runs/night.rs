@@ -252,7 +252,7 @@ fn programs_that_pour_make_no_viewer_late_on_links_of_any_rate() {
 #[ignore = "night"]
 fn programs_that_pour_beside_all_faults_of_members_make_no_viewer_late() {
     for seed in 1..=6 {
-        let pours = PourSpec { writers: 12, viewers: 40 };
+        let pours = PourSpec { writers: 12, viewers: 40, ..PourSpec::default() };
         let scenario = Scenario { pours, ..Scenario::drawn(seed, 3 * MINUTE_NS, 40) };
         let report = run(scenario).unwrap_or_else(|broken| panic!("{broken}"));
         assert_eq!(

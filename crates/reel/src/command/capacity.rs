@@ -208,6 +208,7 @@ fn granted(config: &Config, dir: &Path, library: &Library, notes: &mut Vec<Strin
         core_mib_ns: vec![
             ProcessorPrice::assumed(threads, processors(), config.tls.listen.is_some()).mib_ns(),
         ],
+        local_front_ends: Vec::new(),
         arena_bytes: Budget::new(parts.readers, volume.findings().len()).promisable() as u64 * unit_bytes,
     };
     let now = if all_are_there { Loss::NoMember { arms } } else { Loss::AnyOne };
@@ -271,6 +272,7 @@ mod tests {
             network_bytes: UNLIMITED,
             core_ns: UNLIMITED,
             core_mib_ns: vec![ProcessorPrice::assumed(1, 1, false).mib_ns()],
+            local_front_ends: Vec::new(),
             arena_bytes: UNLIMITED,
         };
         // A stripe a second: the four units of a segment are one seek. 700 ms of a round hold 102

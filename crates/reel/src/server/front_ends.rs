@@ -40,13 +40,15 @@ pub(super) struct FrontEndPlan {
     /// Of these, those that may seal with TLS.
     pub(super) sealing_threads: usize,
     pub(super) price: ProcessorPrice,
+    /// Whether its clients are on this machine, so that it uses nothing of the network.
+    pub(super) is_local: bool,
 }
 
 impl FrontEndPlan {
     /// One thread, which does not seal.
     pub(super) fn of_one_thread(name: &'static str) -> Self {
         let price = ProcessorPrice::assumed(1, processors(), false);
-        Self { name, threads: 1, sealing_threads: 0, price }
+        Self { name, threads: 1, sealing_threads: 0, price, is_local: false }
     }
 }
 

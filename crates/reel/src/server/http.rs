@@ -75,7 +75,13 @@ impl BoundHttp {
 impl Bound for BoundHttp {
     fn plan(&self) -> FrontEndPlan {
         let price = ProcessorPrice::assumed(self.threads, processors(), self.tls.is_some());
-        FrontEndPlan { name: "http", threads: self.threads, sealing_threads: self.threads, price }
+        FrontEndPlan {
+            name: "http",
+            threads: self.threads,
+            sealing_threads: self.threads,
+            price,
+            is_local: false,
+        }
     }
 
     fn start(self: Box<Self>, place: usize, starting: &Starting<'_>) -> Result<Box<dyn FrontEnd>, RtError> {

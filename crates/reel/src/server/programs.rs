@@ -38,7 +38,7 @@ impl BoundPrograms {
 
 impl Bound for BoundPrograms {
     fn plan(&self) -> FrontEndPlan {
-        FrontEndPlan::of_one_thread("programs")
+        FrontEndPlan { is_local: true, ..FrontEndPlan::of_one_thread("programs") }
     }
 
     fn start(self: Box<Self>, place: usize, starting: &Starting<'_>) -> Result<Box<dyn FrontEnd>, RtError> {

@@ -63,6 +63,7 @@ impl Part {
         let sent = self.demand.sent_bytes()[index];
         match resource {
             Resource::Arena => self.demand.held_bytes(),
+            Resource::Network if capacities.local_front_ends.contains(&front_end_of(self.class)) => 0,
             Resource::Network => sent,
             Resource::Core => mib(sent, capacities.core_mib_ns[front_end_of(self.class)]),
             Resource::Member(member) | Resource::MemberBytes(member) => {
@@ -174,12 +175,14 @@ pub(crate) fn capacities() -> impl Strategy<Value = Capacities> {
             MemberCapacity { price, round_ns }
         },
     );
-    (prop::collection::vec(member, 2), 10_u64..60, 10_u64..60, [0_u64..3, 0_u64..3], 4_u64..30).prop_map(
-        |(members, network_bytes, core_ns, core_bytes, arena_bytes)| Capacities {
+    let machine = (10_u64..60, 10_u64..60, [0_u64..3, 0_u64..3], any::<bool>(), 4_u64..30);
+    (prop::collection::vec(member, 2), machine).prop_map(
+        |(members, (network_bytes, core_ns, core_bytes, is_local, arena_bytes))| Capacities {
             members,
             network_bytes,
             core_ns,
             core_mib_ns: core_bytes.map(|byte| byte << 20).to_vec(),
+            local_front_ends: if is_local { vec![1] } else { Vec::new() },
             arena_bytes,
         },
     )

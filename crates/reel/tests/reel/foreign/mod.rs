@@ -22,4 +22,4 @@ mod odd;
 mod players;
 mod rig;
 mod sessions;
-mod taps;
+pub(crate) mod taps;

@@ -19,12 +19,12 @@ fn server(dir: &Path) -> (Server, PathBuf) {
     (server, socket)
 }
 
-fn compiler() -> Option<&'static str> {
+pub(crate) fn compiler() -> Option<&'static str> {
     ["cc", "gcc", "clang"].into_iter().find(|name| Command::new(name).arg("--version").output().is_ok())
 }
 
 /// An example in C as a program in this directory.
-fn compiled(compiler: &str, name: &str, dir: &Path) -> PathBuf {
+pub(crate) fn compiled(compiler: &str, name: &str, dir: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../reel-client/c/{name}.c"));
     let program = dir.join(name);
     let flags = ["-O2", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"];

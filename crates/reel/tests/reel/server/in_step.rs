@@ -2,13 +2,13 @@
 
 use crate::kept::kept;
 use crate::server::misuse::promising_with;
+use crate::server::promise::set_request_price;
 use crate::server::reclass::{classes, dashboard};
 use crate::server::rig::{DRIVERS, Rig};
 use play::{Screen, play};
 use reel_arena::mms::Ending;
 use reel_client::{Client, ClientError, Heard, InStepRequest, RefusalCode, Reply, Request, dial, hear, say};
 use reel_library::{IngestOptions, Input};
-use reel_play::UplinkRate;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -208,17 +208,16 @@ fn a_receiver_that_stalls_moves_the_clock_of_both() {
 /// What is short is told for the set, and nothing of it is held.
 #[test]
 fn a_set_is_admitted_as_one() {
-    let rate = 1_000_000;
-    let rig = promising_with(64 << 20, 100, |config| {
-        config.promise.network_bps = Some(rate);
-        config.promise.uplink = UplinkRate::Known(rate);
-        config.promise.start_wait_s = 0;
-    });
+    let mut rig = promising_with(64 << 20, 100, |config| config.promise.start_wait_s = 0);
+    rig.stop();
+    // Of each second 0.7 may be reserved: one request of each member.
+    set_request_price(&rig, 400_000_000);
+    rig.start();
     let mut client = Client::connect(&rig.socket()).expect("connected");
     for _ in 0..3 {
         let refused = client.open_in_step(&["film#video", "film#audio"], "", 0).expect_err("refused");
         let ClientError::Refused { code, text, .. } = &refused else { panic!("{refused}") };
-        assert!(*code == RefusalCode::NotAdmitted && text.contains("network"), "{text}");
+        assert!(*code == RefusalCode::NotAdmitted && text.contains("member"), "{text}");
         assert_eq!(rig.metric("reel_sessions"), 0.0);
     }
     let sound = client.open_in_step(&["film#audio"], "", 0).expect("it fits alone");

@@ -1,5 +1,6 @@
 //! The data plane behind real sockets: a server over a small volume with a film.
 
+mod admitted_pours;
 mod announcements;
 mod below;
 pub(crate) mod casts;

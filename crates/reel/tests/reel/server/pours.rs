@@ -276,7 +276,8 @@ fn viewers_of_poured_streams_are_admitted() {
     rig.await_metric("reel_pour_viewers", |count| count == viewers.len() as f64 + 1.0);
     let sessions = rig.connect().ask("GET /api/v1/sessions", "").json();
     let sessions = sessions["sessions"].as_array().expect("a list").clone();
-    assert_eq!(sessions.len(), viewers.len() + 1, "{sessions:?}");
+    // The program has one, too.
+    assert_eq!(sessions.len(), viewers.len() + 2, "{sessions:?}");
     assert!(sessions.iter().all(|session| session["title"] == "live/studio"), "{sessions:?}");
     // Who leaves makes room for another one.
     drop(viewers.pop());
@@ -297,11 +298,15 @@ fn viewers_of_poured_streams_are_admitted() {
 fn a_viewer_whose_session_has_ended_is_cut_off() {
     let rig = Rig::new(|config| config.session_idle = Duration::from_secs(1));
     let mut client = Client::connect(&rig.socket()).expect("connected");
-    client.pour(wanted("studio")).expect("poured");
+    let stream = client.pour(wanted("studio")).expect("poured");
     let viewer = read_to_end(get(&rig, "studio", "1.1"));
     let (_, body) = viewer.join().expect("read");
     assert!(body.is_empty(), "no last chunk");
     rig.await_metric("reel_pour_viewers", |viewers| viewers == 0.0);
+    // The program was silent for as long, and keeps what is reserved for it.
+    assert_eq!((rig.metric("reel_pours"), rig.metric("reel_sessions")), (1.0, 1.0));
+    client.end_pour(stream).expect("ended");
+    rig.await_metric("reel_sessions", |sessions| sessions == 0.0);
 }
 
 #[test]

@@ -1,13 +1,12 @@
 //! Streams for programs: what a program gets, and what a program that breaks the rules gets.
 
 use crate::server::misuse::promising_with;
-use crate::server::promise::dear_members_of;
+use crate::server::promise::{dear_members_of, set_request_price};
 use crate::server::reclass::{classes, dashboard, in_classes};
 use crate::server::rig::{DRIVERS, Rig};
 use reel_arena::mms::{CONSUMER_BYTES, Ending, consumer_word};
 use reel_arena::{Others, SharedMemory};
 use reel_client::{Client, ClientError, Heard, RefusalCode, Reply, Request, Wanted, dial, hear, say};
-use reel_play::UplinkRate;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -169,18 +168,17 @@ fn a_program_that_opens_ten_thousand_streams_gets_a_few() {
 
 #[test]
 fn a_stream_is_admitted_like_a_session() {
-    let rig = Rig::new(|config| {
-        config.promise.admission = true;
-        config.promise.network_bps = Some(1000);
-        config.promise.uplink = UplinkRate::Known(1000);
-    });
+    let mut rig = promising_with(64 << 20, 100, |_| {});
+    rig.stop();
+    set_request_price(&rig, 2_000_000_000);
+    rig.start();
     let mut client = Client::connect(&rig.socket()).expect("connected");
     let unhurried = Wanted { class: "aperiodic".to_owned(), ..film(0) };
     let answers = client.open(&[film(0), unhurried]).expect("answered");
     let [Err(ClientError::Refused { text, retry_after_s, .. }), Ok(stream)] = &answers[..] else {
         panic!("{answers:?}")
     };
-    assert!(text.contains("network") && *retry_after_s > 0, "{text}");
+    assert!(text.contains("member") && *retry_after_s > 0, "{text}");
     assert!(read_all(&mut client, &[*stream])[0] == rig.film);
 }
 

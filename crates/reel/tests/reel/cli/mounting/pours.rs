@@ -9,7 +9,7 @@ use reel_testkit::run_in_own_mounts;
 use rustix::io::Errno;
 
 use super::rig::Mount;
-use super::streams::{Stream, await_no_session, read_some};
+use super::streams::{Stream, await_no_session, await_sessions, read_some};
 use crate::cli::films::short;
 use crate::cli::rig::{PATIENCE, TestDir};
 use crate::cli::serving::Running;
@@ -122,8 +122,10 @@ fn three_shells() {
     let mount = Mount::of(&dir, &server);
     let pour = Pour::of(&dir, &mount);
     mount.assert_three_shells_say(SCRIPT, SAID);
-    await_no_session(&server);
+    // That of the program.
+    await_sessions(&server, 1);
     drop(pour);
+    await_no_session(&server);
 }
 
 #[test]
@@ -219,7 +221,7 @@ fn joins() {
     let mount = Mount::of(&dir, &server);
     let mut pour = Pour::of(&dir, &mount);
     mount.assert_three_shells_say(JOINING, JOINED);
-    await_no_session(&server);
+    await_sessions(&server, 1);
     // One that is not closed gets all.
     let stream = Stream::of(&mount);
     stream.write("title", "live/studio").unwrap();

@@ -129,8 +129,12 @@ pub(super) fn sessions(server: &Running) -> Vec<serde_json::Value> {
 
 /// Waits until a server has no session.
 pub(super) fn await_no_session(server: &Running) {
+    await_sessions(server, 0);
+}
+
+pub(super) fn await_sessions(server: &Running, count: usize) {
     let begun = Instant::now();
-    while !sessions(server).is_empty() {
+    while sessions(server).len() != count {
         assert!(begun.elapsed() < PATIENCE, "{:?}", sessions(server));
         std::thread::sleep(Duration::from_millis(20));
     }
