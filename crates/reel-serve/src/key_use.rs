@@ -84,7 +84,7 @@ mod tests {
         for other in [Client::NamedUser(1001), Client::NamedUser(0), at("127.0.0.1"), at("192.0.2.1")] {
             assert_eq!(allows(users, other), Err(Refusal::KeyOfUser), "{other}");
         }
-        // A player on this machine may be given an address by whoever knows it.
+        // A player on this machine may be given an address by a program that knows it.
         assert_eq!(allows(of(at("127.0.0.1")), Client::NamedUser(1000)), Ok(()));
     }
 
