@@ -10,12 +10,12 @@ use crate::sessions::ClientAddress;
 use crate::tls_stream::TlsStream;
 use crate::turns::{TurnStream, Turns};
 use axum::response::IntoResponse;
-use hyper::Uri;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{HeaderMap, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use reel_serve::{LocalSocket, Proxies, USER_FIELD, client_of};
+use reel_serve::{ForwardedFor, LocalSocket, Proxies, USER_FIELD, client_of};
 use reel_tls::Protocol;
 use std::borrow::Cow;
 use std::io::{self, Cursor};
@@ -85,10 +85,11 @@ pub(super) fn name_client<B>(
     turns: &Turns,
     proxies: &Proxies,
 ) -> IpAddr {
-    let values = request.headers().get_all("x-forwarded-for").iter();
-    let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-    let client = proxies.client(peer, Some(&values.join(",")));
-    let socket = turns.socket().filter(|_| values.is_empty());
+    let fields = ["x-forwarded-for", "forwarded"].map(|name| joined(request.headers(), name));
+    let [x_forwarded_for, forwarded] = [fields[0].as_deref(), fields[1].as_deref()];
+    let said = ForwardedFor { x_forwarded_for, forwarded };
+    let client = proxies.client(peer, said);
+    let socket = turns.socket().filter(|_| !said.is_any());
     let mut users = request.headers().get_all(USER_FIELD).iter();
     // Several users are none.
     let user = users.next().filter(|_| users.next().is_none()).and_then(|user| user.to_str().ok());
@@ -97,6 +98,13 @@ pub(super) fn name_client<B>(
     request.extensions_mut().insert(asker);
     turns.take_as(client, proxies.uplink_client(client));
     client
+}
+
+/// The fields of a name as one (RFC 9110, section 5.3).
+fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values = headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let values: Vec<_> = values.collect();
+    (!values.is_empty()).then(|| values.join(","))
 }
 
 pub(super) async fn serve_http1<S>(io: S, turns: Turns, control: ControlPlane)

@@ -2,7 +2,7 @@
 
 use reel_admit::Client;
 use reel_play::uplink_client;
-use reel_serve::{LocalSocket, Proxies, ProxyHeader, client_of};
+use reel_serve::{ForwardedFor, LocalSocket, Proxies, ProxyHeader, client_of};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
@@ -75,9 +75,9 @@ impl Peer {
         Headed::Done
     }
 
-    /// A request begins, with these values of `X-Forwarded-For`.
-    pub(crate) fn begin_request(&mut self, proxies: &Proxies, forwarded_for: Option<&str>) {
-        self.client = proxies.client(self.address.ip(), forwarded_for);
+    /// A request begins, which says this of who is behind the connection.
+    pub(crate) fn begin_request(&mut self, proxies: &Proxies, said: ForwardedFor<'_>) {
+        self.client = proxies.client(self.address.ip(), said);
         self.uplink_client = proxies.uplink_client(self.client);
         self.asker = self.client.into();
     }
@@ -121,6 +121,10 @@ mod tests {
 
     const HEADER: &[u8] = b"PROXY TCP4 192.0.2.7 192.0.2.1 40000 443\r\n";
 
+    fn named(client: &str) -> ForwardedFor<'_> {
+        ForwardedFor { x_forwarded_for: Some(client), forwarded: None }
+    }
+
     fn peer(address: &str) -> (Peer, Proxies) {
         let proxies = Proxies::new(vec!["127.0.0.1".parse().expect("a range")]);
         (Peer::new(address.parse().expect("an address"), &proxies), proxies)
@@ -136,7 +140,7 @@ mod tests {
         input.extend(b"GET /");
         assert_eq!((peer.take_header(&mut input), &input[..]), (Headed::Done, &b"GET /"[..]));
         assert_eq!(peer.address(), "192.0.2.7:40000".parse().expect("an address"));
-        peer.begin_request(&proxies, Some("203.0.113.9"));
+        peer.begin_request(&proxies, named("203.0.113.9"));
         assert_eq!(peer.client(), peer.address(), "that client is no proxy");
         assert!(peer.uplink_client().is_some() && !peer.shows_path());
         let mut again = HEADER.to_vec();
@@ -148,10 +152,10 @@ mod tests {
         let (mut peer, proxies) = peer("127.0.0.1:9");
         assert_eq!(peer.take_header(&mut b"GET / HTTP/1.1".to_vec()), Headed::Done);
         for client in ["192.0.2.7", "2001:db8::1"] {
-            peer.begin_request(&proxies, Some(client));
+            peer.begin_request(&proxies, named(client));
             assert_eq!(peer.client().ip(), client.parse::<IpAddr>().expect("an address"));
         }
-        peer.begin_request(&proxies, None);
+        peer.begin_request(&proxies, ForwardedFor::default());
         assert_eq!(peer.client(), peer.address());
     }
 
@@ -160,7 +164,7 @@ mod tests {
         let (mut peer, proxies) = peer("192.0.2.9:9");
         let mut input = HEADER.to_vec();
         assert_eq!((peer.take_header(&mut input), input.len()), (Headed::Done, HEADER.len()));
-        peer.begin_request(&proxies, Some("192.0.2.7"));
+        peer.begin_request(&proxies, named("192.0.2.7"));
         assert_eq!(peer.client(), peer.address());
         assert!(peer.uplink_client().is_some() && peer.shows_path());
     }
@@ -170,9 +174,9 @@ mod tests {
         let proxies = Proxies::default().with_gateways(vec!["127.0.0.1".parse().expect("a range")]);
         let socket: SocketAddr = "127.0.0.1:9".parse().expect("an address");
         let mut peer = Peer::new(socket, &proxies);
-        peer.begin_request(&proxies, None);
+        peer.begin_request(&proxies, ForwardedFor::default());
         assert_eq!((peer.uplink_client(), peer.shows_path()), (Some(socket.ip()), false));
-        peer.begin_request(&proxies, Some("192.0.2.7"));
+        peer.begin_request(&proxies, named("192.0.2.7"));
         assert_eq!(peer.uplink_client(), Some("192.0.2.7".parse().expect("an address")));
     }
 
@@ -181,7 +185,7 @@ mod tests {
         let (mut peer, proxies) = peer("[::ffff:192.0.2.9]:9");
         let shown: SocketAddr = "192.0.2.9:9".parse().expect("an address");
         assert_eq!((peer.address(), peer.client(), peer.shows_path()), (shown, shown, true));
-        peer.begin_request(&proxies, None);
+        peer.begin_request(&proxies, ForwardedFor::default());
         assert_eq!(peer.client(), shown);
         let (mut peer, _) = self::peer("[::ffff:127.0.0.1]:9");
         let mut header = b"PROXY TCP6 ::ffff:192.0.2.7 ::1 40000 443\r\n".to_vec();

@@ -2,7 +2,7 @@
 
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
 use crate::normal_path;
-use reel_serve::USER_FIELD;
+use reel_serve::{ForwardedFor, USER_FIELD};
 
 /// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,9 +27,18 @@ pub struct Request {
     pub(crate) if_range: Option<String>,
     pub(crate) origin: bool,
     pub(crate) user_agent: Option<String>,
-    pub(crate) forwarded_for: Option<String>,
+    pub(crate) x_forwarded_for: Option<String>,
+    pub(crate) forwarded: Option<String>,
     /// The user of this machine that the request names.
     pub(crate) user: Option<String>,
+}
+
+impl Request {
+    /// Who the client is, as proxies say.
+    pub(crate) fn forwarded_for(&self) -> ForwardedFor<'_> {
+        let (x_forwarded_for, forwarded) = (self.x_forwarded_for.as_deref(), self.forwarded.as_deref());
+        ForwardedFor { x_forwarded_for, forwarded }
+    }
 }
 
 /// The outcome of parsing the bytes received so far.
@@ -113,7 +122,8 @@ impl Request {
                 "if-range" => join(&mut request.if_range, text()),
                 "origin" => request.origin = true,
                 "user-agent" => request.user_agent = Some(text()),
-                "x-forwarded-for" => join(&mut request.forwarded_for, text()),
+                "x-forwarded-for" => join(&mut request.x_forwarded_for, text()),
+                "forwarded" => join(&mut request.forwarded, text()),
                 USER_FIELD => join(&mut request.user, text()),
                 _ => {}
             }

@@ -9,6 +9,7 @@
 mod accept;
 mod allowed_clients;
 mod class_clients;
+mod forwarded;
 mod front_end;
 mod http_date;
 mod key_use;
@@ -34,6 +35,7 @@ mod writing;
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use allowed_clients::AllowedClients;
 pub use class_clients::ClassRights;
+pub use forwarded::ForwardedFor;
 pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig, Waker};
 pub use http_date::{http_date, last_modified, seconds_of_http_date};
 pub use key_use::{KeyOf, KeyUse};

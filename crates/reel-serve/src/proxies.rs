@@ -1,9 +1,10 @@
 //! Who the client behind a reverse proxy is. Pure.
 //!
 //! A proxy names its client in front of a connection (the PROXY protocol of HAProxy, versions 1 and
-//! 2) or in a field of each request (`X-Forwarded-For`). Only proxies of the configuration are
+//! 2) or in a field of each request ([`ForwardedFor`]). Only proxies of the configuration are
 //! believed: any other client could claim to be another one, and take its share.
 
+use crate::forwarded::ForwardedFor;
 use crate::limits::{FORWARDED_MAX, PROXY_HEADER_BYTES_MAX};
 use reel_admit::{AddressRange, client_network};
 use reel_play::uplink_client;
@@ -75,13 +76,13 @@ impl Proxies {
         uplink_client(client).or_else(|| is_gateway().then(|| client_network(client)))
     }
 
-    /// The client of a request that came from `peer` with the values of `X-Forwarded-For`, joined
-    /// by commas. Each proxy appends the address from which it was called. So the client is the
-    /// last one that is not a proxy itself: what precedes it, the client may have written.
-    pub fn client(&self, peer: IpAddr, forwarded_for: Option<&str>) -> IpAddr {
+    /// The client of a request that came from `peer`, and says this of who is behind that. Each
+    /// proxy appends the address from which it was called. So the client is the last one that is
+    /// not a proxy itself: what precedes it, the client may have written.
+    pub fn client(&self, peer: IpAddr, said: ForwardedFor<'_>) -> IpAddr {
         let mut client = peer;
-        for named in forwarded_for.unwrap_or_default().rsplit(',').take(FORWARDED_MAX) {
-            let Some(address) = self.has(client).then(|| address_of(named)).flatten() else { break };
+        for named in said.addresses().take(FORWARDED_MAX) {
+            let Some(address) = named.filter(|_| self.has(client)) else { break };
             client = address;
         }
         client
@@ -157,14 +158,6 @@ fn binary(input: &[u8]) -> ProxyHeader {
     }
 }
 
-/// An address as proxies write it: alone, or with a port.
-fn address_of(text: &str) -> Option<IpAddr> {
-    let text = text.trim();
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
-    bare.parse::<IpAddr>().ok().or_else(with_port).map(|address| address.to_canonical())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,8 +171,12 @@ mod tests {
         Proxies::new(vec!["127.0.0.1".parse().expect("a range"), "10.0.0.0/8".parse().expect("a range")])
     }
 
+    fn plain(x_forwarded_for: &str) -> ForwardedFor<'_> {
+        ForwardedFor { x_forwarded_for: Some(x_forwarded_for), forwarded: None }
+    }
+
     fn client(peer: &str, forwarded_for: &str) -> IpAddr {
-        proxies().client(ip(peer), Some(forwarded_for))
+        proxies().client(ip(peer), plain(forwarded_for))
     }
 
     fn present(input: &[u8]) -> (Option<SocketAddr>, usize) {
@@ -209,7 +206,14 @@ mod tests {
         assert_eq!(client("127.0.0.1", "192.0.2.7:80"), ip("192.0.2.7"));
         assert_eq!(client("::ffff:127.0.0.1", "::ffff:192.0.2.7"), ip("192.0.2.7"));
         assert_eq!(client("127.0.0.1", ""), ip("127.0.0.1"));
-        assert_eq!(proxies().client(ip("127.0.0.1"), None), ip("127.0.0.1"));
+        assert_eq!(proxies().client(ip("127.0.0.1"), ForwardedFor::default()), ip("127.0.0.1"));
+        let forwarded = |text| ForwardedFor { x_forwarded_for: None, forwarded: Some(text) };
+        let client_of = |text| proxies().client(ip("127.0.0.1"), forwarded(text));
+        assert_eq!(client_of("for=203.0.113.9, for=192.0.2.7, for=10.1.2.3;proto=http"), ip("192.0.2.7"));
+        assert_eq!(client_of("for=192.0.2.7, for=unknown"), ip("127.0.0.1"));
+        assert_eq!(proxies().client(ip("192.0.2.1"), forwarded("for=192.0.2.7")), ip("192.0.2.1"));
+        let hops = format!("for=192.0.2.7{}", ",for=10.0.0.1".repeat(1000));
+        assert_eq!(client_of(&hops), ip("10.0.0.1"), "bounded");
         let long = format!("192.0.2.7{}", ", 10.0.0.1".repeat(100_000));
         assert_eq!(client("127.0.0.1", &long), ip("10.0.0.1"), "bounded");
     }
@@ -229,8 +233,8 @@ mod tests {
         ] {
             assert_eq!(proxies.uplink_client(ip(client)), uplink.map(ip), "{client}");
         }
-        assert_eq!(proxies.client(ip("127.0.0.1"), Some("192.0.2.7")), ip("192.0.2.7"));
-        assert_eq!(proxies.client(ip("127.0.0.2"), Some("192.0.2.7")), ip("127.0.0.2"));
+        assert_eq!(proxies.client(ip("127.0.0.1"), plain("192.0.2.7")), ip("192.0.2.7"));
+        assert_eq!(proxies.client(ip("127.0.0.2"), plain("192.0.2.7")), ip("127.0.0.2"));
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn target(name: &str) -> fn(&[u8]) {
         "nfs_calls" => reel_fuzz::nfs_calls,
         "nfs_handles" => reel_fuzz::nfs_handles,
         "nfs_records" => reel_fuzz::nfs_records,
+        "proxied" => reel_fuzz::proxied,
         "receive" => reel_fuzz::receive,
         "repair" => reel_fuzz::repair,
         "rtcp" => reel_fuzz::rtcp,

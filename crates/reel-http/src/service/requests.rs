@@ -59,8 +59,8 @@ impl Turn<'_, '_> {
         }
         self.connection.busy();
         self.connection.input.drain(..head_bytes);
-        self.connection.peer.begin_request(&self.own.shared.http.proxies, request.forwarded_for.as_deref());
-        if let Some(named) = request.user.as_deref().filter(|_| request.forwarded_for.is_none()) {
+        self.connection.peer.begin_request(&self.own.shared.http.proxies, request.forwarded_for());
+        if let Some(named) = request.user.as_deref().filter(|_| !request.forwarded_for().is_any()) {
             self.connection.peer.name_user(named, &self.connection.socket);
         }
         self.connection.about = None;

@@ -6,6 +6,7 @@ use reel_library::{IngestOptions, Input};
 use reel_play::UplinkRate;
 use reel_serve::{AllowedClients, ClassRights, Proxies};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,53 @@ fn a_header_in_pieces_is_read_and_a_wrong_one_is_refused() {
     assert_eq!(client.ask(OPEN, "").status, 307);
     let mut client = after(&rig, b"PROXY TCP4 nonsense\r\n");
     assert_eq!(client.answer(false).status, 400);
+}
+
+#[test]
+fn a_header_that_comes_twice_or_after_a_request_is_none() {
+    let rig = rig(true);
+    // Only the first one is one. The second is the head of a request, and not a valid one.
+    let mut client = after(&rig, &[NAMED, NAMED].concat());
+    client.send(b"Host: reel\r\n\r\n");
+    assert_eq!(client.answer(false).status, 505);
+    let mut client = rig.connect();
+    assert_eq!(client.ask(OPEN, "").status, 307);
+    client.send(NAMED);
+    client.send(b"Host: reel\r\n\r\n");
+    assert_eq!(client.answer(false).status, 505);
+    assert_eq!(clients(&rig), ["127.0.0.1"]);
+    // One that is cut holds nothing, and what ends there is no request.
+    for cut in [1, 12, NAMED.len() - 1] {
+        let stream = TcpStream::connect(rig.address()).expect("connected");
+        (&stream).write_all(&NAMED[..cut]).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("ended");
+        let mut answer = Vec::new();
+        patient(stream).read_to_end(&mut answer).expect("it ends");
+        assert!(answer.is_empty(), "{cut}: {}", String::from_utf8_lossy(&answer));
+    }
+}
+
+#[test]
+fn the_clients_of_forwarded_are_known_to_media_and_to_the_control_plane() {
+    let rig = rig(true);
+    let (post, body) = ("POST /api/v1/sessions", "{\"title\": \"film\"}");
+    let json = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    let last = "Forwarded: for=203.0.113.9;proto=https, for=\"[2001:db8::9]:4711\"\r\n";
+    assert_eq!(rig.connect().ask(OPEN, last).status, 307);
+    assert_eq!(rig.connect().ask_with(post, &format!("{json}{last}"), body).status, 201);
+    // Several fields are one list, and the field that most proxies write counts before it.
+    let two = "Forwarded: for=203.0.113.9\r\nForwarded: for=192.0.2.8\r\n";
+    let both = "Forwarded: for=203.0.113.9\r\nX-Forwarded-For: 192.0.2.7\r\n";
+    for fields in [two, both] {
+        assert_eq!(rig.connect().ask(OPEN, fields).status, 307);
+        assert_eq!(rig.connect().ask_with(post, &format!("{json}{fields}"), body).status, 201);
+    }
+    let [two, both] = [["192.0.2.8"; 2], [CLIENT; 2]];
+    assert_eq!(clients(&rig), [["2001:db8::9"; 2], two, both].concat());
+
+    let rig = self::rig(false);
+    assert_eq!(rig.connect().ask(OPEN, last).status, 307);
+    assert_eq!(clients(&rig), ["127.0.0.1"], "from an address that is no proxy");
 }
 
 /// One viewer behind the proxy takes all that one client may have. Another one is admitted.
