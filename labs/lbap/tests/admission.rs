@@ -15,6 +15,7 @@ fn ledger(network_bytes: u64) -> Ledger {
         network_bytes,
         core_ns: ROUND_NS,
         core_mib_ns: vec![1_000_000],
+        local_front_ends: Vec::new(),
         arena_bytes: 1 << 30,
     };
     Ledger::new(capacities, 100)
