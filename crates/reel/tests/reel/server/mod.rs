@@ -3,6 +3,7 @@
 mod admitted_pours;
 mod announcements;
 pub(crate) mod casts;
+mod conference;
 mod dashboard;
 mod dav;
 mod endings;
