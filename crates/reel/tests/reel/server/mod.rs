@@ -32,5 +32,6 @@ mod restarts;
 pub(crate) mod rig;
 mod secured;
 mod sending;
+mod to_files;
 mod transport;
 mod vlc;
