@@ -54,28 +54,32 @@ int main(int argc, char **argv) {
     for (size_t i = 0; then && i < count; i++)
         if (reel_change_class(client, streams[i], then) != 0) fprintf(stderr, "%s keeps its class: %s\n", wanted[i].title, reel_error(client));
     /* One call serves all of them; those that have ended leave the set. */
-    size_t left = count;
-    while (left > 0) {
+    struct reel_state states[TITLES_MAX];
+    struct reel_stream *ended[TITLES_MAX];
+    for (size_t left = count; left > 0;) {
         if (reel_read_send(client, streams, files, left, REEL_WAIT) < 0) {
             fprintf(stderr, "%s\n", reel_error(client));
             return 1;
         }
-        for (size_t i = 0; i < left;) {
-            struct reel_state state;
-            reel_states(&streams[i], 1, &state);
-            if (state.ending == REEL_OPEN || (state.ending == REEL_COMPLETE && state.held > 0)) {
-                i++;
+        reel_states(streams, left, states);
+        size_t open = 0, over = 0;
+        for (size_t i = 0; i < left; i++) {
+            if (states[i].ending == REEL_OPEN || (states[i].ending == REEL_COMPLETE && states[i].held > 0)) {
+                streams[open] = streams[i];
+                files[open++] = files[i];
                 continue;
             }
-            if (state.ending != REEL_COMPLETE) {
-                fprintf(stderr, "%s\n", reel_ending_text(state.ending));
+            if (states[i].ending != REEL_COMPLETE) {
+                fprintf(stderr, "%s\n", reel_ending_text(states[i].ending));
                 return 1;
             }
-            reel_close(client, &streams[i], 1);
-            left--;
-            streams[i] = streams[left];
-            files[i] = files[left];
+            ended[over++] = streams[i];
         }
+        if (reel_close(client, ended, over) != 0) {
+            fprintf(stderr, "%s\n", reel_error(client));
+            return 1;
+        }
+        left = open;
     }
     reel_disconnect(client);
     return 0;

@@ -15,6 +15,10 @@ pub const PROGRAMS_MAX: usize = 64;
 /// stripes of the arena.
 pub const PROGRAM_STREAMS_MAX: usize = 64;
 
+/// Poured streams that all programs together may read. Nothing of them is in the arena, and each
+/// has 300 KiB of memory of its own: 38 MB for all.
+pub const PROGRAM_LIVE_STREAMS_MAX: usize = 128;
+
 /// Streams of programs may hold at most one part in so many of what readers may hold. A program's
 /// memory cannot be taken back at once, so the rest is kept for viewers.
 pub const PROGRAM_MEMORY_SHARE: usize = 2;

@@ -6,6 +6,7 @@ use reel_admit::limits::{FORMER_SESSIONS_MAX, ROUNDS_MAX};
 use reel_api::limits as api;
 use reel_http::limits as http;
 use reel_library::limits::{INGEST_BYTES_MAX, MERGED_BYTES_MAX, OPENED_BYTES_MAX};
+use reel_local::limits::{POURED_OWN_BYTES, PROGRAM_LIVE_STREAMS_MAX};
 use reel_nfs::limits as nfs;
 use reel_pour::limits::POUR_MEMORY_BYTES;
 use reel_qos::Kind;
@@ -22,6 +23,9 @@ use crate::size::Size;
 const NOT_COUNTED: &str = "not in this sum: the list of the volume's titles, titles beyond the cache while they are \
     played, long answers of the API (lists, pictures), further renditions of a title while it is ingested, freed memory \
     that the allocator keeps, buffers of sockets (the kernel's), and ffmpeg";
+
+/// Windows of poured streams, and the memory through which programs read them.
+const POURED_BYTES: u64 = POUR_MEMORY_BYTES + (PROGRAM_LIVE_STREAMS_MAX * POURED_OWN_BYTES) as u64;
 
 /// What decides how much memory a server may use.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +59,7 @@ impl MemorySum {
             ("media", media_bytes),
             ("connections", connections(users, serve_threads)),
             ("NFS", if config.nfs.listen.is_some() { nfs::MEMORY_BYTES_MAX as u64 } else { 0 }),
-            ("poured streams", if config.programs_socket.is_some() { POUR_MEMORY_BYTES } else { 0 }),
+            ("poured streams", if config.programs_socket.is_some() { POURED_BYTES } else { 0 }),
             ("requests", requests()),
             ("ingests", parsing * (INGEST_BYTES_MAX + STACK_BYTES) + pieces),
             ("opened titles", (OPENED_BYTES_MAX + MERGED_BYTES_MAX) as u64),
@@ -163,7 +167,7 @@ mod tests {
         other.nfs.listen = Some("127.0.0.1:2049".parse().unwrap());
         assert_eq!(MemorySum::of(&users(&other)).bytes(), sum.bytes() + nfs::MEMORY_BYTES_MAX as u64);
         let other = Config { programs_socket: Some("reel.sock".into()), ..Config::default() };
-        assert_eq!(MemorySum::of(&users(&other)).bytes(), sum.bytes() + POUR_MEMORY_BYTES);
+        assert_eq!(MemorySum::of(&users(&other)).bytes(), sum.bytes() + POURED_BYTES);
     }
 
     #[test]

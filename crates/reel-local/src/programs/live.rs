@@ -3,6 +3,7 @@
 use super::opening::{Refused, Wanted};
 use super::playing::Playing;
 use super::{Ending, Programs, StreamId};
+use crate::limits::PROGRAM_LIVE_STREAMS_MAX;
 use crate::outlet::MappedOutlet;
 use reel_admit::Client;
 use reel_cache::Body;
@@ -35,7 +36,12 @@ impl Programs {
             let text = format!("no program pours a stream {name} now; `reel pour {name}` does");
             Refused(RefusalCode::NoSuchTitle, 0, text)
         })?;
-        self.has_memory(serve, 1)?;
+        if self.playing.values().filter(|playing| playing.is_poured()).count() >= PROGRAM_LIVE_STREAMS_MAX {
+            let text = format!(
+                "programs read {PROGRAM_LIVE_STREAMS_MAX} poured streams, the most there may be; close one"
+            );
+            return Err(Refused(RefusalCode::Unavailable, 1, text));
+        }
         let outlet = MappedOutlet::of_poured().map_err(|error| {
             Refused(RefusalCode::Unavailable, 1, format!("there is no memory for another stream: {error}"))
         })?;

@@ -213,11 +213,13 @@ impl Programs {
     pub(super) fn has_memory(&self, serve: &Serve<'_>, more: usize) -> Result<(), Refused> {
         let buffers = serve.engine.units().budget().total();
         let most = (buffers / PROGRAM_MEMORY_SHARE / self.shared.window_buffers.max(1)).max(1);
-        if self.playing.len() + more <= most {
+        // Of a poured stream nothing is in the arena.
+        let windows = self.playing.values().filter(|playing| !playing.is_poured()).count();
+        if windows + more <= most {
             return Ok(());
         }
         let text = format!(
-            "programs have {most} streams, and more could take media memory that viewers need; close one, or raise arena_bytes"
+            "programs have {most} streams of titles, and more could take media memory that viewers need; close one, or raise arena_bytes"
         );
         Err(Refused(RefusalCode::Unavailable, 1, text))
     }

@@ -12,6 +12,8 @@ pub(super) struct Playing {
     pub(super) session: Arc<OpenedSession>,
     /// Set while a poured stream is read of which more may come.
     pub(super) live: Option<Viewing>,
+    /// It reads a poured stream, also after that has ended.
+    is_poured: bool,
     /// When the program last gave a message back, or had no message to give back.
     free_since_ns: u64,
 }
@@ -23,12 +25,17 @@ impl Playing {
         now_ns: u64,
     ) -> Self {
         let session = session.into();
-        Self { program, tag, session, live: None, free_since_ns: now_ns }
+        Self { program, tag, session, live: None, is_poured: false, free_since_ns: now_ns }
     }
 
     /// One that reads a poured stream.
     pub(super) fn of_live(names: (u64, u64), session: OpenedSession, live: Viewing, now_ns: u64) -> Self {
-        Self { live: Some(live), ..Self::new(names, session, now_ns) }
+        Self { live: Some(live), is_poured: true, ..Self::new(names, session, now_ns) }
+    }
+
+    /// Whether nothing of it is in the arena: it reads a poured stream.
+    pub(super) fn is_poured(&self) -> bool {
+        self.is_poured
     }
 
     pub(super) fn program(&self) -> u64 {

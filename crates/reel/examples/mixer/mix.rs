@@ -77,6 +77,7 @@ pub(crate) fn run(client: &mut Client, mix: &Mix) -> Result<Mixed, ClientError> 
             mix_frame(client, mix, &mut inputs, &outputs, &mut mixed)?;
         }
     }
+    client.close(&inputs_set)?;
     for output in outputs {
         client.end_pour(output)?;
     }
@@ -120,8 +121,8 @@ fn take(client: &mut Client, mix: &Mix, inputs: &mut [Input], wait: bool) -> Res
             input.push(&bytes);
         }
     }
-    for input in inputs {
-        let state = client.state(&[input.stream]).pop().flatten();
+    let all: Vec<u64> = inputs.iter().map(|input| input.stream).collect();
+    for (input, state) in inputs.iter_mut().zip(client.state(&all)) {
         input.is_open = state.is_some_and(|state| state.ending.is_none());
     }
     Ok(())

@@ -92,9 +92,15 @@ fn programs_pour_until_the_processors_are_fully_reserved() {
     first.pour(poured(94, RATE)).expect("the room of the one that has ended");
     refusal(&mut first, poured(95, RATE));
 
-    // The system closes the socket of a program that is killed.
+    // Those of a program that leaves without a word, and of a command that is killed (SIGKILL).
     drop(second);
     rig.await_metric("reel_pours", |pours| pours == 2.0);
+    rig.await_metric("reel_sessions", |sessions| sessions == 3.0);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reel"));
+    command.args(["pour", "studio-96", "--rate", "32M", "--delay", "200ms", "--socket"]).arg(rig.socket());
+    let mut pour = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("run");
+    rig.await_metric("reel_sessions", |sessions| sessions == 4.0);
+    pour.kill().and_then(|()| pour.wait()).expect("killed");
     rig.await_metric("reel_sessions", |sessions| sessions == 3.0);
     for number in 1..taken.len() {
         first.pour(poured(100 + number, RATE)).expect("the room of those that are gone");

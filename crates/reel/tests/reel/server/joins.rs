@@ -5,6 +5,7 @@ mod live;
 mod other_machine;
 mod poured;
 mod replacing;
+mod shared_window;
 
 use crate::server::rig::{Answer, DRIVERS, Rig, admitting};
 use reel::server::{JoinConfig, ServeConfig};

@@ -1,6 +1,7 @@
 //! Streams for programs: what a program gets, and what a program that breaks the rules gets.
 
 use crate::server::misuse::promising_with;
+use crate::server::pours::wanted as poured;
 use crate::server::promise::{dear_members_of, set_request_price};
 use crate::server::reclass::{classes, dashboard, in_classes};
 use crate::server::rig::{DRIVERS, Rig};
@@ -361,6 +362,33 @@ fn programs_use_at_most_half_of_the_memory() {
     assert!(rig.metric("reel_buffers_reserved") * 2.0 <= rig.metric("reel_buffers_reservable"));
     a_viewer_notices_nothing(&rig);
     assert_eq!(rig.metric("reel_program_streams_cut_total"), 0.0);
+}
+
+/// Nothing of a poured stream is in media memory, so none of it bounds their number.
+#[test]
+fn programs_read_a_bounded_number_of_poured_streams() {
+    let rig = Rig::new(|config| config.sessions_max = 1000);
+    let mut program = Client::connect(&rig.socket()).expect("connected");
+    program.pour(poured("studio")).expect("poured");
+    let live = || Wanted { title: "live/studio".to_owned(), ..Wanted::default() };
+    // One program may have 64 streams.
+    let mut readers: Vec<(Client, Vec<u64>)> = Vec::new();
+    for _ in 0..3 {
+        let mut reader = Client::connect(&rig.socket()).expect("connected");
+        let opened = reader.open(&vec![live(); 64]).expect("answered");
+        readers.push((reader, opened.into_iter().flatten().collect()));
+    }
+    let counts = readers.iter().map(|(_, streams)| streams.len()).collect::<Vec<_>>();
+    assert_eq!(counts, [64, 64, 0], "128 of them");
+    let (third, _) = &mut readers[2];
+    let refused = third.open(&[live()]).expect("answered").remove(0).expect_err("refused").to_string();
+    assert!(refused.contains("the most there may be; close one"), "{refused}");
+    // A title is opened all the same, and one that is closed makes room.
+    assert!(third.open(&[film(0)]).expect("answered").remove(0).is_ok());
+    let (first, streams) = &mut readers[0];
+    first.close(&streams[..1]).expect("told");
+    rig.await_metric("reel_program_streams", |streams| streams == 128.0);
+    assert!(readers[2].0.open(&[live()]).expect("answered").remove(0).is_ok());
 }
 
 #[test]
