@@ -8,6 +8,7 @@
 
 mod accept;
 mod allowed_clients;
+mod base_path;
 mod class_clients;
 mod front_end;
 mod http_date;
@@ -31,6 +32,7 @@ mod titles;
 
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use allowed_clients::AllowedClients;
+pub use base_path::{BasePath, NoBasePath};
 pub use class_clients::ClassRights;
 pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig, Waker};
 pub use http_date::{http_date, last_modified, seconds_of_http_date};

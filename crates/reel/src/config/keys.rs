@@ -8,6 +8,7 @@ use super::Fault;
 pub(super) const KEYS: &[&str] = &[
     "listen",
     "hosts",
+    "base_path",
     "volume",
     "watch",
     "programs_socket",
