@@ -1,7 +1,7 @@
 //! The data plane behind real sockets: a server over a small volume with a film.
 
 mod announcements;
-mod below;
+pub(crate) mod below;
 pub(crate) mod casts;
 mod dashboard;
 mod dav;
