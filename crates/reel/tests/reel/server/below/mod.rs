@@ -16,7 +16,7 @@ use std::net::{SocketAddr, TcpStream};
 const STRIPS: Passing = Passing { strips: true, adds: "" };
 /// As it does it with a field more.
 const NAMES: Passing = Passing { strips: true, adds: "X-Forwarded-Prefix: /reel\r\n" };
-/// As with `proxy_pass http://127.0.0.1:8080`, where the path is in the configuration of the server.
+/// As with `proxy_pass http://127.0.0.1:8080`: the path is in the configuration of the server.
 const KEEPS: Passing = Passing { strips: false, adds: "" };
 
 /// Answers of a server by way of a proxy.
