@@ -15,6 +15,10 @@ import { installTray } from "./upload/tray.ts";
 const app = document.querySelector<HTMLElement>("#app");
 if (!app) throw new Error("index.html has no #app");
 
+// It is relative to the address of the page, which changes with every link that is followed.
+const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
+icon?.setAttribute("href", icon.href);
+
 installTray();
 installDropZone();
 startRouter(app);

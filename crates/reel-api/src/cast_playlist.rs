@@ -3,6 +3,8 @@
 //! Entries are `rtp://@GROUP:PORT`, which VLC and ffmpeg play; VLC opens no SDP files. Such an
 //! address says nothing of FEC, so the address of the description stands beside it as a comment.
 
+use crate::below::Below;
+use crate::casts::seen;
 use crate::playlist_lines::one_line;
 use crate::wire::{Cast, CastStage};
 use crate::{ControlPlane, Problem, on_blocking_thread};
@@ -12,12 +14,12 @@ use axum::response::{IntoResponse, Response};
 use std::fmt::Write as _;
 
 /// `GET /casts.m3u`
-pub(super) async fn show(State(control): State<ControlPlane>) -> Result<Response, Problem> {
+pub(super) async fn show(State(control): State<ControlPlane>, below: Below) -> Result<Response, Problem> {
     let entries = on_blocking_thread(move || {
         let casts = control.casts().list().into_iter().filter(|cast| cast.state != CastStage::Ended);
         let described = |cast: Cast| {
             let description = control.casts().description(&cast.name);
-            (cast, description.as_deref().and_then(source).map(str::to_owned))
+            (seen(cast, &below), description.as_deref().and_then(source).map(str::to_owned))
         };
         casts.map(described).collect::<Vec<_>>()
     })

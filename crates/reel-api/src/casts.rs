@@ -1,5 +1,6 @@
 //! Casts: titles that the server sends to groups.
 
+use crate::below::Below;
 use crate::body::{JsonBody, QueryOf};
 use crate::limits::{CAST_SLOT_MAX, CAST_SLOTS_MAX};
 use crate::wire::{Cast, CastList, CastPlans, CastSlots, NewCast};
@@ -127,12 +128,13 @@ impl CastRefusal {
 /// `POST /api/v1/casts`
 pub(super) async fn add(
     State(control): State<ControlPlane>,
+    below: Below,
     JsonBody(wanted): JsonBody<NewCast>,
 ) -> Result<Response, Problem> {
     let added = on_blocking_thread(move || control.casts().add(wanted)).await?;
     let cast = added.map_err(CastRefusal::into_problem)?;
     let location = format!("/api/v1/casts/{}", cast.name);
-    let mut response = (StatusCode::CREATED, Json(cast)).into_response();
+    let mut response = (StatusCode::CREATED, Json(seen(cast, &below))).into_response();
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -140,17 +142,24 @@ pub(super) async fn add(
 }
 
 /// `GET /api/v1/casts`
-pub(super) async fn list(State(control): State<ControlPlane>) -> Json<CastList> {
-    Json(CastList { casts: control.casts().list() })
+pub(super) async fn list(State(control): State<ControlPlane>, below: Below) -> Json<CastList> {
+    let casts = control.casts().list().into_iter().map(|cast| seen(cast, &below));
+    Json(CastList { casts: casts.collect() })
+}
+
+/// A cast as a client below a path sees it.
+pub(super) fn seen(cast: Cast, below: &Below) -> Cast {
+    Cast { sdp: below.at(&cast.sdp), ..cast }
 }
 
 /// `GET /api/v1/casts/{name}`
 pub(super) async fn one(
     State(control): State<ControlPlane>,
     Path(name): Path<String>,
+    below: Below,
 ) -> Result<Json<Cast>, Problem> {
     let cast = control.casts().list().into_iter().find(|cast| cast.name == name);
-    cast.map(Json).ok_or_else(|| no_such_cast(&name))
+    cast.map(|cast| Json(seen(cast, &below))).ok_or_else(|| no_such_cast(&name))
 }
 
 /// `GET /api/v1/casts/{name}/schedule?from=&slots=`

@@ -9,6 +9,7 @@
 
 mod admission;
 mod background;
+mod below;
 mod body;
 mod cast_playlist;
 mod casts;
@@ -99,7 +100,7 @@ use packing::Packing;
 use reel_library::{Stop, WatchLife};
 use reel_metrics::MetricsRegistry;
 use reel_pour::Pours;
-use reel_serve::{PlaceShares, Places, Proxies, relative_address};
+use reel_serve::{BasePath, PlaceShares, Places, Proxies, relative_address};
 use requests::Requests;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -120,6 +121,9 @@ pub struct ControlConfig {
     pub names: OwnNames,
     /// The reverse proxies that name their clients.
     pub proxies: Proxies,
+    /// Below which path clients see the server, if no proxy says otherwise. Requests below it are
+    /// answered as without it.
+    pub base_path: BasePath,
     /// How many connections, requests and uploads one client may hold.
     pub shares: PlaceShares,
 }
@@ -428,6 +432,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<ControlPlane>)> {
         ("/readyz", get(status::ready)),
         ("/title/{id}", get(pages::player)),
     ]
+}
+
+/// Whether paths of the control plane begin with this name: `/api/...`.
+pub fn is_first_name(name: &str) -> bool {
+    let paths = routes().into_iter().chain(dav::routes()).map(|(path, _)| path);
+    paths.into_iter().any(|path| path.split('/').nth(1) == Some(name))
 }
 
 /// Answers a method that an address does not have. The router adds the methods that it has, which

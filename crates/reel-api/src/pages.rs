@@ -78,8 +78,12 @@ pub(super) async fn asset(Path(file): Path<String>, headers: HeaderMap) -> Respo
 
 /// Addresses without a route: the built files beside the page (icons), else a page or a problem
 /// that says that nothing is there, as the client prefers.
-pub(super) async fn fallback(request: Request) -> Response {
+pub(super) async fn fallback(State(control): State<ControlPlane>, request: Request) -> Response {
     let path = request.uri().path();
+    if !path.is_empty() && path == control.config().base_path.as_str() {
+        let library = [(header::LOCATION, format!("{path}/"))];
+        return (StatusCode::PERMANENT_REDIRECT, library).into_response();
+    }
     // It asks the server, not an address.
     if request.method() == Method::OPTIONS && path == "*" {
         return (StatusCode::NO_CONTENT, [(header::ALLOW, "GET, HEAD, OPTIONS")]).into_response();

@@ -1,6 +1,7 @@
 //! Poured streams, as the API lists them, and sessions on them that are joined. They are played by
 //! the data plane.
 
+use crate::below::Below;
 use crate::body::JsonBody;
 use crate::sessions::client_of;
 use crate::wire::{OpenPouredSession, Pour, PourList, PouredSession};
@@ -13,11 +14,11 @@ use reel_admit::Client;
 use reel_pour::PourReport;
 
 /// `GET /api/v1/pours`
-pub(super) async fn list(State(control): State<ControlPlane>) -> Json<PourList> {
+pub(super) async fn list(State(control): State<ControlPlane>, below: Below) -> Json<PourList> {
     let pours = control.pours().list().into_iter().map(|report| {
         let PourReport { name, terms, bytes, viewers } = report;
         Pour {
-            address: format!("/live/{name}"),
+            address: below.at(&format!("/live/{name}")),
             name,
             content_type: terms.content_type,
             rate_bps: terms.bytes_per_s.saturating_mul(8),
@@ -34,13 +35,15 @@ pub(super) async fn open_session(
     State(control): State<ControlPlane>,
     Path(name): Path<String>,
     client: Option<Extension<Client>>,
+    below: Below,
     JsonBody(wanted): JsonBody<OpenPouredSession>,
 ) -> Result<Response, Problem> {
     let opened = control.sessions().open_poured(&name, wanted.class.as_deref(), client_of(client));
     let SessionReport { key, title, class, expires_in_s, .. } =
         opened.map_err(SessionRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{key}");
-    let session = PouredSession { outlets: format!("{location}/outlets"), key, title, class, expires_in_s };
+    let outlets = below.at(&format!("{location}/outlets"));
+    let session = PouredSession { outlets, key, title, class, expires_in_s };
     let mut response = (StatusCode::CREATED, Json(session)).into_response();
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);

@@ -1,6 +1,7 @@
 //! One connection of the control plane: with HTTP/1.1 one request, one response; with HTTP/2 many.
 
 use crate::ControlPlane;
+use crate::below::place;
 use crate::limits::{
     HEAD_BYTES_MAX, HEAD_SECONDS_MAX, LINGER_BYTES_MAX, LINGER_SECONDS_MAX, RESPONSE_SECONDS_MAX,
     TOLD_FULL_TIME_MAX,
@@ -10,14 +11,13 @@ use crate::sessions::ClientAddress;
 use crate::tls_stream::TlsStream;
 use crate::turns::{TurnStream, Turns};
 use axum::response::IntoResponse;
+use hyper::HeaderMap;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Uri};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use reel_serve::{ForwardedFor, LocalSocket, Proxies, USER_FIELD, client_of};
 use reel_tls::Protocol;
-use std::borrow::Cow;
 use std::io::{self, Cursor};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -59,21 +59,6 @@ pub async fn serve_connection(
                 Protocol::Http2 => serve_http2(stream, turns, control).await,
             }
         }
-    }
-}
-
-/// Brings the path of a request into its normal form, so that equal paths get equal answers.
-pub(super) fn normalise<B>(request: &mut hyper::Request<B>) {
-    let Cow::Owned(path) = reel_serve::normal_path(request.uri().path()) else { return };
-    let target = match request.uri().query() {
-        Some(query) => format!("{path}?{query}"),
-        None => path,
-    };
-    let mut parts = request.uri().clone().into_parts();
-    // What was a path without an encoded character is one with it decoded.
-    parts.path_and_query = target.parse().ok();
-    if let Ok(uri) = Uri::from_parts(parts) {
-        *request.uri_mut() = uri;
     }
 }
 
@@ -120,12 +105,11 @@ where
     let held = Arc::clone(&slot);
     let io = TokioIo::new(io);
     let answered = Arc::new(Notify::new());
-    let (router, answer_sent, proxies) =
-        (control.router(), answered.clone(), control.config().proxies.clone());
+    let (router, answer_sent) = (control.router(), answered.clone());
     let named = turns.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let client = name_client(&mut request, peer, &named, &proxies);
-        normalise(&mut request);
+        let client = name_client(&mut request, peer, &named, &control.config().proxies);
+        place(&mut request, peer, control.config());
         let granted = control.give_slot(&slot, client, request.uri().path());
         let (mut router, answer_sent) = (router.clone(), answer_sent.clone());
         // Boxed because taking the connection apart at its end needs a future that can be moved.

@@ -5,12 +5,13 @@
 //! `HTTP_1_1_REQUIRED` (RFC 9113 section 7), upon which clients ask again over a connection with
 //! HTTP/1.1, and browsers stay with that for the whole site.
 
+use crate::below::place;
 use crate::limits::{
     HTTP2_HEADERS_BYTES_MAX, HTTP2_IDLE_MAX, HTTP2_IDLE_WHEN_FULL_MAX, HTTP2_PING_EVERY, HTTP2_PONG_WITHIN,
     HTTP2_SEND_BYTES_MAX, HTTP2_STREAMS_MAX, HTTP2_WINDOW_BYTES, RESPONSE_SECONDS_MAX, TOLD_FULL_TIME_MAX,
 };
 use crate::problem::Problem;
-use crate::serve::{name_client, normalise};
+use crate::serve::name_client;
 use crate::slots::RequestPlace;
 use crate::turns::{Begun, Turns};
 use crate::{ControlPlane, ShutdownStage};
@@ -50,14 +51,13 @@ where
     let activity = Activity::new(turns.clone());
     let answer_sent = Arc::new(Notify::new());
     let (router, seen, answered) = (control.router(), activity.clone(), answer_sent.clone());
-    let (media, proxies) = (control.clone(), control.config().proxies.clone());
-    let named = turns.clone();
+    let (media, named) = (control.clone(), turns.clone());
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let client = name_client(&mut request, peer, &named, &proxies);
+        let client = name_client(&mut request, peer, &named, &media.config().proxies);
         if full {
             answered.notify_one();
         }
-        normalise(&mut request);
+        place(&mut request, peer, media.config());
         let is_media = media.is_media(request.uri().path());
         let place = media.request_place(&slot, client, request.uri().path());
         answer(request, router.clone(), (is_media, place), seen.begin())

@@ -1,5 +1,6 @@
 //! Sessions: what the API asks of the service that holds them, and its calls.
 
+use crate::below::Below;
 use crate::body::{JsonBody, QueryOf};
 use crate::problem::Problem;
 use crate::wire::{
@@ -134,13 +135,14 @@ pub enum SessionRefusal {
     },
 }
 
-impl From<SessionReport> for Session {
-    fn from(session: SessionReport) -> Session {
+impl Session {
+    /// A session as a client below a path sees it.
+    fn seen(session: SessionReport, below: &Below) -> Session {
         let SessionReport { key, title, class, expires_in_s, starts_in_s } = session;
         Session {
-            hls: format!("/s/{key}/master.m3u8"),
-            dash: format!("/s/{key}/manifest.mpd"),
-            progressive: format!("/s/{key}/{title}.mp4"),
+            hls: below.at(&format!("/s/{key}/master.m3u8")),
+            dash: below.at(&format!("/s/{key}/manifest.mpd")),
+            progressive: below.at(&format!("/s/{key}/{title}.mp4")),
             key,
             title,
             class,
@@ -206,6 +208,7 @@ const KEY_HINT_CHARS: usize = 4;
 pub(super) async fn open(
     State(control): State<ControlPlane>,
     client: Option<Extension<Client>>,
+    below: Below,
     JsonBody(wanted): JsonBody<OpenSession>,
 ) -> Result<Response, Problem> {
     let client = client_of(client);
@@ -214,7 +217,7 @@ pub(super) async fn open(
     let opened = in_time(time_max, opening).await?;
     let session = opened.map_err(SessionRefusal::into_problem)?;
     let location = format!("/api/v1/sessions/{}", session.key);
-    let mut response = (StatusCode::CREATED, Json(Session::from(session))).into_response();
+    let mut response = (StatusCode::CREATED, Json(Session::seen(session, &below))).into_response();
     if let Ok(location) = HeaderValue::try_from(location) {
         response.headers_mut().insert(header::LOCATION, location);
     }
@@ -266,9 +269,10 @@ pub(super) async fn one(
     State(control): State<ControlPlane>,
     Path(key): Path<String>,
     client: Option<Extension<Client>>,
+    below: Below,
 ) -> Result<Json<Session>, Problem> {
     let session = control.sessions().one(&key, client_of(client));
-    Ok(Json(session.map_err(SessionRefusal::into_problem)?.into()))
+    Ok(Json(Session::seen(session.map_err(SessionRefusal::into_problem)?, &below)))
 }
 
 /// `PATCH /api/v1/sessions/{key}`
@@ -276,12 +280,13 @@ pub(super) async fn change(
     State(control): State<ControlPlane>,
     Path(key): Path<String>,
     client: Option<Extension<Client>>,
+    below: Below,
     JsonBody(SessionChange { class }): JsonBody<SessionChange>,
 ) -> Result<Json<Session>, Problem> {
     let client = client_of(client);
     // The ledger may take some milliseconds for a refusal.
     let changed = on_blocking_thread(move || control.sessions().change_class(&key, &class, client)).await?;
-    Ok(Json(changed.map_err(SessionRefusal::into_problem)?.into()))
+    Ok(Json(Session::seen(changed.map_err(SessionRefusal::into_problem)?, &below)))
 }
 
 /// `DELETE /api/v1/sessions/{key}`

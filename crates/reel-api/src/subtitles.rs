@@ -2,6 +2,7 @@
 //! again.
 
 use crate::ControlPlane;
+use crate::below::Below;
 use crate::body::QueryOf;
 use crate::problem::Problem;
 use crate::upload::{content_length, receive_small, refuse_forms, refuse_while_stopping, too_large_for};
@@ -35,6 +36,7 @@ pub(super) async fn add(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
     QueryOf(query): QueryOf<SubtitleQuery>,
+    below: Below,
     request: Request,
 ) -> Result<(StatusCode, Json<AddedSubtitles>), Problem> {
     refuse_forms(request.headers())?;
@@ -58,7 +60,7 @@ pub(super) async fn add(
         let title = control.library().title(&id).map_err(SubtitleError::from)?;
         // A shutdown waits for this work.
         drop(place);
-        Ok::<_, SubtitleError>(AddedSubtitles { title: Title::from(&*title), warnings })
+        Ok::<_, SubtitleError>(AddedSubtitles { title: Title::seen(&title, &below), warnings })
     });
     Ok((StatusCode::CREATED, Json(added.await??)))
 }

@@ -1,5 +1,6 @@
 //! `/api/v1/titles`: lists, one title, renaming, removal. Uploads are in `upload`.
 
+use crate::below::Below;
 use crate::body::JsonBody;
 use crate::problem::Problem;
 use crate::wire::{Title, TitleChange, TitleList};
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 /// the list only when it has changed. Disks that may sleep are woken, but not by HEAD.
 pub(super) async fn list(
     State(control): State<ControlPlane>,
+    below: Below,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -25,7 +27,7 @@ pub(super) async fn list(
     let library = control.clone();
     let titles = on_blocking_thread(move || library.library().titles()).await?;
     let set_aside = control.sessions().set_aside();
-    let titles = titles.iter().map(|title| with_panics(Title::from(&**title), &set_aside));
+    let titles = titles.iter().map(|title| with_panics(Title::seen(title, &below), &set_aside));
     let list = TitleList { titles: titles.collect() };
     let body = serde_json::to_vec(&list)
         .map_err(|error| Problem::internal(format!("the list could not be written: {error}")))?;
@@ -36,10 +38,11 @@ pub(super) async fn list(
 pub(super) async fn one(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
+    below: Below,
 ) -> Result<Json<Title>, Problem> {
     let set_aside = control.sessions().set_aside();
     let title = on_blocking_thread(move || control.library().title(&id)).await??;
-    Ok(Json(with_panics(Title::from(&*title), &set_aside)))
+    Ok(Json(with_panics(Title::seen(&title, &below), &set_aside)))
 }
 
 /// A title that is set aside cannot be played.
@@ -52,6 +55,7 @@ fn with_panics(title: Title, set_aside: &BTreeMap<String, String>) -> Title {
 pub(super) async fn change(
     State(control): State<ControlPlane>,
     Path(id): Path<String>,
+    below: Below,
     JsonBody(TitleChange { name }): JsonBody<TitleChange>,
 ) -> Result<Json<Title>, Problem> {
     if is_blank(&name) {
@@ -63,7 +67,7 @@ pub(super) async fn change(
         control.library().rename(&id, &name)?;
         control.library().title(&id)
     });
-    Ok(Json(Title::from(&*title.await??)))
+    Ok(Json(Title::seen(&*title.await??, &below)))
 }
 
 /// `DELETE /api/v1/titles/{id}`

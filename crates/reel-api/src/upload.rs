@@ -1,6 +1,7 @@
 //! `POST /api/v1/titles`: files arrive, wait in the spool directory, and become a title.
 
 use crate::background::in_background;
+use crate::below::Below;
 use crate::body::QueryOf;
 use crate::jobs::{Job, JobState};
 use crate::limits::{
@@ -52,6 +53,7 @@ pub(super) struct UploadQuery {
 pub(super) async fn upload(
     State(control): State<ControlPlane>,
     QueryOf(query): QueryOf<UploadQuery>,
+    below: Below,
     request: Request,
 ) -> Result<Response, Problem> {
     refuse_forms(request.headers())?;
@@ -98,7 +100,8 @@ pub(super) async fn upload(
     let id = ingested.id.clone();
     let title = on_blocking_thread(move || control.library().title(&id)).await??;
     let address = format!("/api/v1/titles/{}", ingested.id);
-    Ok(with_location(&address, (StatusCode::CREATED, Json(Title::from(&*title))).into_response()))
+    let title = Json(Title::seen(&title, &below));
+    Ok(with_location(&address, (StatusCode::CREATED, title).into_response()))
 }
 
 impl ControlPlane {

@@ -9,7 +9,9 @@ use reel_arena::Arena;
 use reel_pour::Pours;
 use reel_ring::{DriverChoice, RingConfig};
 use reel_rt::{Core, RtError};
-use reel_serve::{FrontEnd, Listening, OpenConnections, Parts, Proxies, ServeThreads, ThreadsConfig};
+use reel_serve::{
+    BasePath, FrontEnd, Listening, OpenConnections, Parts, Proxies, ServeThreads, ThreadsConfig,
+};
 use rustix::net::sockopt;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -56,6 +58,8 @@ pub struct HttpParts {
     pub handover: HandoverTo,
     /// The reverse proxies that name their clients.
     pub proxies: Proxies,
+    /// Requests below this path are answered as without it.
+    pub base_path: BasePath,
     /// The streams that programs pour.
     pub pours: Pours,
 }

@@ -2,7 +2,7 @@
 
 use crate::limits::{HEAD_BYTES_MAX, HEADERS_MAX, TARGET_BYTES_MAX};
 use crate::normal_path;
-use reel_serve::{ForwardedFor, USER_FIELD};
+use reel_serve::{BasePath, ForwardedFor, USER_FIELD};
 
 /// The parts of a request that the data plane uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +84,13 @@ impl Head {
 }
 
 impl Request {
+    /// Takes a path that stands in front of all others off the path. A proxy may have done so.
+    pub(crate) fn enter(&mut self, base_path: &BasePath) {
+        if let Some(path) = base_path.below(&self.path).filter(|path| path.len() < self.path.len()) {
+            self.path = path.to_owned();
+        }
+    }
+
     fn from_parsed(parsed: &httparse::Request<'_, '_>) -> Result<Self, (u16, &'static str)> {
         // httparse gives all three once the head is complete.
         let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {

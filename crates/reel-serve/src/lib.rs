@@ -8,6 +8,7 @@
 
 mod accept;
 mod allowed_clients;
+mod base_path;
 mod class_clients;
 mod forwarded;
 mod front_end;
@@ -34,6 +35,7 @@ mod writing;
 
 pub use accept::{Accepted, Counted, OpenConnections};
 pub use allowed_clients::AllowedClients;
+pub use base_path::{BasePath, NoBasePath};
 pub use class_clients::ClassRights;
 pub use forwarded::ForwardedFor;
 pub use front_end::{FrontEnd, Listening, ServeThreads, ThreadsConfig, Waker};

@@ -29,6 +29,10 @@ pub const PROXY_HEADER_BYTES_MAX: usize = 4096;
 /// other.
 pub const FORWARDED_MAX: usize = 32;
 
+/// Most bytes of the path below which clients see a server: longer than any that a person types.
+/// It is written once for each address of a list.
+pub const BASE_PATH_BYTES_MAX: usize = 256;
+
 /// How long a client waits for its title to be opened: as long as a player waits for a first
 /// answer. A member that hangs can hold all threads that open titles, and then no other title is
 /// opened either.

@@ -4,6 +4,7 @@
 //! 2) or in a field of each request ([`ForwardedFor`]). Only proxies of the configuration are
 //! believed: any other client could claim to be another one, and take its share.
 
+use crate::base_path::BasePath;
 use crate::forwarded::ForwardedFor;
 use crate::limits::{FORWARDED_MAX, PROXY_HEADER_BYTES_MAX};
 use reel_admit::{AddressRange, client_network};
@@ -74,6 +75,13 @@ impl Proxies {
     pub fn uplink_client(&self, client: IpAddr) -> Option<IpAddr> {
         let is_gateway = || self.gateways.iter().any(|range| range.contains(client));
         uplink_client(client).or_else(|| is_gateway().then(|| client_network(client)))
+    }
+
+    /// The path below which the client of a request sees the server, by the values of
+    /// `X-Forwarded-Prefix`, joined by commas. `None` if they say nothing: there are none, `peer`
+    /// is no proxy, or they are no path. Addresses that are relative are right without them.
+    pub fn base_path(&self, peer: IpAddr, forwarded_prefix: Option<&str>) -> Option<BasePath> {
+        forwarded_prefix.filter(|_| self.has(peer)).and_then(BasePath::of_proxies)
     }
 
     /// The client of a request that came from `peer`, and says this of who is behind that. Each
@@ -216,6 +224,23 @@ mod tests {
         assert_eq!(client_of(&hops), ip("10.0.0.1"), "bounded");
         let long = format!("192.0.2.7{}", ", 10.0.0.1".repeat(100_000));
         assert_eq!(client("127.0.0.1", &long), ip("10.0.0.1"), "bounded");
+    }
+
+    #[test]
+    fn only_a_proxy_says_below_which_path_clients_see_the_server() {
+        let proxies = proxies().with_gateways(vec!["192.0.2.1".parse().expect("a range")]);
+        for (peer, field, path) in [
+            ("127.0.0.1", Some("/reel"), Some("/reel")),
+            ("192.0.2.1", Some("/a,/b"), Some("/a/b")),
+            ("192.0.2.2", Some("/reel"), None),
+            ("127.0.0.1", Some("//evil.example"), None),
+            ("127.0.0.1", Some("/../x"), None),
+            ("127.0.0.1", Some("/"), Some("")),
+            ("127.0.0.1", None, None),
+        ] {
+            let found = proxies.base_path(ip(peer), field);
+            assert_eq!(found.as_ref().map(BasePath::as_str), path, "{field:?} of {peer}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The file of that name at the root of the repository explains every key. A test compares it with
 //! [`Config::default`].
 
+mod base_path;
 mod casts;
 mod classes;
 mod clients;
@@ -48,6 +49,8 @@ pub(crate) struct Config {
     /// Names by which browsers may request changes, besides those that are known to be this
     /// machine's.
     pub(crate) hosts: Vec<String>,
+    /// The path of a host below which clients see the server; empty for the root.
+    pub(crate) base_path: String,
     /// The volume to serve.
     pub(crate) volume: Option<PathBuf>,
     /// A directory whose new films are ingested.
@@ -199,6 +202,7 @@ impl Default for Config {
             // Reel has no passwords yet, so it is not open to the network by default.
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             hosts: Vec::new(),
+            base_path: String::new(),
             volume: None,
             watch: None,
             programs_socket: None,
@@ -289,6 +293,7 @@ impl Config {
         let config: Self = toml::from_str(text).map_err(|error| Fault::of_toml(text, &error))?;
         config.check_bounds(text)?;
         config.check_hosts(text)?;
+        config.check_base_path(text)?;
         let ranges = [
             ("gateways", config.gateways()),
             ("proxies", config.proxies()),

@@ -26,6 +26,18 @@ impl Remote {
         Ok(Remote { agent: Agent::new_with_config(config.build()), url: plain_url(url)? })
     }
 
+    /// The whole address of a path that the server gave. It is complete if the server knows below
+    /// which path it is, and this is an address there.
+    pub(crate) fn address_of(&self, path: &str) -> String {
+        let authority = self.url.find("://").map_or(0, |scheme| scheme + 3);
+        let (host, below) =
+            self.url.split_at(self.url[authority..].find('/').map_or(self.url.len(), |at| authority + at));
+        match path.strip_prefix(below) {
+            Some(rest) if rest.starts_with('/') => format!("{host}{path}"),
+            _ => self.address(path),
+        }
+    }
+
     /// The whole address of a path.
     pub(crate) fn address(&self, path: &str) -> String {
         format!("{}{path}", self.url)
@@ -101,4 +113,23 @@ pub(crate) fn plain_url(url: &str) -> Result<String, Failure> {
     }
     let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
     Ok(url.trim_end_matches('/').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_gives_is_below_its_address_once() {
+        for (server, path, address) in [
+            ("http://h:1", "/casts/a.sdp", "http://h:1/casts/a.sdp"),
+            ("h:1/", "/casts/a.sdp", "http://h:1/casts/a.sdp"),
+            ("http://h:1/reel/", "/casts/a.sdp", "http://h:1/reel/casts/a.sdp"),
+            ("http://h:1/reel", "/reel/casts/a.sdp", "http://h:1/reel/casts/a.sdp"),
+            ("http://h:1/reel", "/reels/a", "http://h:1/reel/reels/a"),
+        ] {
+            let remote = Remote::new(server).unwrap_or_else(|failure| panic!("{failure}"));
+            assert_eq!(remote.address_of(path), address, "{server} {path}");
+        }
+    }
 }

@@ -97,7 +97,7 @@ function pageRoutes(dist: string): Route[] {
   return [
     {
       method: "GET",
-      path: /^\/(?:dashboard|casts|title\/.*)?$/,
+      path: /^\/(?:dashboard|casts|title\/[^/]+)?$/,
       answer: ({ response, url }) => page(response, join(dist, "index.html"), url.pathname),
     },
     {

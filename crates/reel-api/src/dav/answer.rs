@@ -3,6 +3,7 @@
 use super::escape::push_escaped;
 use super::property::Property;
 use super::question::{Question, Wanted};
+use crate::below::Below;
 
 /// What a multistatus begins with.
 pub const BEGIN: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
@@ -18,6 +19,14 @@ pub struct Resource {
     pub name: String,
     /// What only files have.
     pub file: Option<FileFacts>,
+}
+
+impl Resource {
+    /// The resource as a client below a path sees it. Names of resources are never relative (RFC
+    /// 4918 section 8.3).
+    pub(super) fn seen(self, below: &Below) -> Resource {
+        Resource { href: below.at(&self.href), ..self }
+    }
 }
 
 /// The properties of a file: those that HEAD tells, too.

@@ -10,6 +10,7 @@ mod property;
 pub mod question;
 mod tree;
 
+use crate::below::Below;
 use crate::body::small_body;
 use crate::{ControlPlane, Problem, limits, on_blocking_thread};
 use answer::Resource;
@@ -35,11 +36,11 @@ pub(super) fn routes() -> [(&'static str, MethodRouter<ControlPlane>); 3] {
     ["/dav", "/dav/", "/dav/{*path}"].map(|path| (path, any(respond)))
 }
 
-async fn respond(State(control): State<ControlPlane>, request: Request) -> Response {
+async fn respond(State(control): State<ControlPlane>, below: Below, request: Request) -> Response {
     let answered = match request.method().as_str() {
         "OPTIONS" => return options(),
-        "GET" | "HEAD" => page::show(control, request.uri().path()).await,
-        "PROPFIND" => find_properties(control, request).await,
+        "GET" | "HEAD" => page::show(control, request.uri().path(), below).await,
+        "PROPFIND" => find_properties(control, below, request).await,
         method => return read_only(method),
     };
     answered.unwrap_or_else(Problem::into_response)
@@ -62,7 +63,7 @@ fn read_only(method: &str) -> Response {
     ([(header::ALLOW, ALLOW)], problem).into_response()
 }
 
-async fn find_properties(control: ControlPlane, request: Request) -> Result<Response, Problem> {
+async fn find_properties(control: ControlPlane, below: Below, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
     let node = Node::of(parts.uri.path()).ok_or_else(|| Problem::no_such_address(parts.uri.path()))?;
     check_charset(&parts.headers)?;
@@ -70,22 +71,22 @@ async fn find_properties(control: ControlPlane, request: Request) -> Result<Resp
     if depth == Depth::Infinity && !matches!(node, Node::File(..)) {
         return Ok((StatusCode::FORBIDDEN, [(header::CONTENT_TYPE, XML)], FINITE_DEPTH).into_response());
     }
-    let question = Question::parse(&small_body(body).await?).map_err(refused)?;
+    let asked = Asked { question: Question::parse(&small_body(body).await?).map_err(refused)?, below };
     match node {
         Node::File(space, id) => {
             let file = file(control, space, id).await?;
-            Ok(multistatus(question, std::iter::once(file)))
+            Ok(multistatus(asked, std::iter::once(file)))
         }
         Node::Directory(space) if depth == Depth::One => {
             let titles = control.playable_titles().await?;
             let files = titles.into_iter().filter_map(move |title| space.file(&title));
-            Ok(multistatus(question, std::iter::once(space.resource()).chain(files)))
+            Ok(multistatus(asked, std::iter::once(space.resource()).chain(files)))
         }
-        Node::Directory(space) => Ok(multistatus(question, std::iter::once(space.resource()))),
+        Node::Directory(space) => Ok(multistatus(asked, std::iter::once(space.resource()))),
         Node::Root => {
             let below = if depth == Depth::One { &Space::ALL[..] } else { &[] };
             let below = below.iter().map(|space| space.resource());
-            Ok(multistatus(question, std::iter::once(tree::root()).chain(below)))
+            Ok(multistatus(asked, std::iter::once(tree::root()).chain(below)))
         }
     }
 }
@@ -97,9 +98,16 @@ async fn file(control: ControlPlane, space: Space, id: &str) -> Result<Resource,
     found.and_then(|title| space.file(&title)).ok_or_else(|| Problem::no_such_title(id))
 }
 
+/// A question, and the path below which its client sees the resources.
+struct Asked {
+    question: Question,
+    below: Below,
+}
+
 /// The answer, which is made while it is sent.
-fn multistatus(question: Question, resources: impl Iterator<Item = Resource> + Send + 'static) -> Response {
-    let responses = resources.map(move |resource| answer::response(&question, &resource));
+fn multistatus(asked: Asked, resources: impl Iterator<Item = Resource> + Send + 'static) -> Response {
+    let responses =
+        resources.map(move |resource| answer::response(&asked.question, &resource.seen(&asked.below)));
     let texts = std::iter::once(answer::BEGIN.to_owned()).chain(responses).chain([answer::END.to_owned()]);
     (StatusCode::MULTI_STATUS, [(header::CONTENT_TYPE, XML)], Pieces::body(texts)).into_response()
 }

@@ -1,6 +1,7 @@
 //! `/dav/`: directories and files by WebDAV, and what is refused there.
 
 use super::fake::{Answer, Server};
+use crate::below::place;
 use crate::limits::{BODY_SECONDS_MAX, DAV_PIECE_BYTES};
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use hyper::body::Body as _;
 use reel_library::{PlainFileSummary, TitleSummary};
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -51,6 +53,18 @@ fn hrefs(answer: &Answer) -> Vec<&str> {
     assert_eq!(answer.header("content-type"), "application/xml; charset=utf-8");
     let parts = answer.text().split("<D:href>").skip(1);
     parts.map(|part| part.split_once("</D:href>").expect("closed").0).collect()
+}
+
+/// Clients take only what is below what they asked for.
+#[tokio::test]
+async fn names_of_resources_are_below_the_path_of_the_client() {
+    let server = server().await;
+    let mut asked = request("/reel/dav/copy/", "1", "");
+    let mut config = server.control.config().clone();
+    config.base_path = "/reel".parse().expect("a path");
+    place(&mut asked, IpAddr::from([192, 0, 2, 7]), &config);
+    let all = ["/reel/dav/copy/", "/reel/dav/copy/film.mp4", "/reel/dav/copy/other.mp4"];
+    assert_eq!(hrefs(&server.send(asked).await), all);
 }
 
 #[tokio::test]

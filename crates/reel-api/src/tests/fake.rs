@@ -12,7 +12,7 @@ use reel_media::{Chapter, MediaError};
 use reel_play::{Uplink, UplinkGate, UplinkRate};
 use reel_qos::limits::CLASSES_MAX;
 use reel_qos::{Class, ClassTable, DiskPrice, Refusal, Resource, ResourceUsage, UNLIMITED};
-use reel_serve::{PlaceShares, Proxies};
+use reel_serve::{BasePath, PlaceShares, Proxies};
 use reel_testkit::Url;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -229,6 +229,7 @@ impl Server {
             ingests_max: 1,
             names: OwnNames { machine: "reel".to_owned(), ..OwnNames::default() },
             proxies: Proxies::default(),
+            base_path: BasePath::default(),
             shares: PlaceShares::default(),
         };
         change(&mut config);

@@ -2,6 +2,7 @@
 
 mod admission;
 mod api;
+mod below;
 mod casts;
 mod connection;
 mod dav;

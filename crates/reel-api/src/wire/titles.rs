@@ -1,5 +1,6 @@
 //! Titles.
 
+use crate::below::Below;
 use crate::rfc3339::rfc3339;
 use reel_library::TitleSummary;
 use schemars::JsonSchema;
@@ -210,8 +211,9 @@ pub struct WatchAddresses {
     pub progressive: String,
 }
 
-impl From<&TitleSummary> for Title {
-    fn from(title: &TitleSummary) -> Title {
+impl Title {
+    /// A title as a client below a path sees it.
+    pub(crate) fn seen(title: &TitleSummary, below: &Below) -> Title {
         let id = &title.id;
         Title {
             id: id.clone(),
@@ -225,13 +227,13 @@ impl From<&TitleSummary> for Title {
             subtitles: title.subtitles.iter().map(SubtitleTrack::from).collect(),
             chapters: title.chapters.iter().map(Chapter::from).collect(),
             forms: title.forms.iter().map(StoredForm::from).collect(),
-            poster: format!("/img/{id}.{}", title.poster.extension()),
+            poster: below.at(&format!("/img/{id}.{}", title.poster.extension())),
             watch: WatchAddresses {
-                hls: format!("/watch/{id}/master.m3u8"),
-                dash: format!("/watch/{id}/manifest.mpd"),
-                progressive: format!("/watch/{id}/{id}.mp4"),
+                hls: below.at(&format!("/watch/{id}/master.m3u8")),
+                dash: below.at(&format!("/watch/{id}/manifest.mpd")),
+                progressive: below.at(&format!("/watch/{id}/{id}.mp4")),
             },
-            download: format!("/files/{id}.mp4?download"),
+            download: below.at(&format!("/files/{id}.mp4?download")),
             warnings: title.warnings.clone(),
             problem: title.problem.clone(),
         }

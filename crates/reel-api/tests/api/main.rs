@@ -189,6 +189,7 @@ fn server(dir: &Path, size_bytes: u64) -> Router {
         ingests_max: 1,
         names: OwnNames::default(),
         proxies: reel_serve::Proxies::default(),
+        base_path: reel_serve::BasePath::default(),
         shares: reel_serve::PlaceShares::default(),
     };
     let admission = Arc::new(NoAdmission(volume.disks().clone()));

@@ -30,11 +30,14 @@ impl Turn<'_, '_> {
 
     /// Parses what was received, decides what a request is for, and answers it or passes it on.
     pub(super) fn begin(&mut self) -> Then {
-        let parsed = match self.connection.peer.take_header(&mut self.connection.input) {
+        let mut parsed = match self.connection.peer.take_header(&mut self.connection.input) {
             Headed::Done => Head::parse(&self.connection.input),
             Headed::Partial => Head::Partial,
             Headed::Bad => Head::Bad(400, "the header of the PROXY protocol is not valid"),
         };
+        if let Head::Complete(request, _) = &mut parsed {
+            request.enter(&self.own.shared.http.base_path);
+        }
         if let Some(why) = self.connection.aside
             && !matches!(parsed, Head::Partial)
             && !matches!(&parsed, Head::Complete(request, _) if is_health(&request.path))

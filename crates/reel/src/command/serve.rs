@@ -303,6 +303,7 @@ fn serve_config(config: &Config, volume: &Path) -> Result<ServeConfig, Failure> 
             names: OwnNames { machine: machine_name(), others: config.hosts.clone() },
             proxies: Proxies::new(config.proxies().unwrap_or_default())
                 .with_gateways(config.gateways().unwrap_or_default()),
+            base_path: config.base_path().unwrap_or_default(),
             shares: PlaceShares {
                 share: client_share,
                 exempt: config.gateways().unwrap_or_default(),

@@ -8,6 +8,7 @@ use super::Fault;
 pub(super) const KEYS: &[&str] = &[
     "listen",
     "hosts",
+    "base_path",
     "volume",
     "watch",
     "programs_socket",
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn far_keys_get_the_list() {
         assert_eq!(nearest("favourite_colour"), None);
-        assert!(advice("favourite_colour").starts_with("the keys are listen, hosts, volume"));
+        assert!(advice("favourite_colour").starts_with("the keys are listen, hosts, base_path"));
     }
 
     #[test]

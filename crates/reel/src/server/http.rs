@@ -94,8 +94,9 @@ impl Bound for BoundHttp {
         let config = self.config(place, starting);
         let arena = starting.library.volume().arena().clone();
         let (handover, proxies) = (self.handover, control.proxies.clone());
+        let base_path = control.base_path.clone();
         let pours = starting.pours.clone();
-        let parts = HttpParts { arena, counters, open, handover, proxies, pours };
+        let parts = HttpParts { arena, counters, open, handover, proxies, base_path, pours };
         Ok(Box::new(HttpFrontEnd::start(config, self.listeners, starting.parts, parts)?))
     }
 }

@@ -55,7 +55,7 @@ fn added_text(cast: &Cast, remote: &Remote) -> String {
         }
     };
     // The address that this command asks may be that of this machine alone.
-    let sdp = cast.url.clone().unwrap_or_else(|| remote.address(&cast.sdp));
+    let sdp = cast.url.clone().unwrap_or_else(|| remote.address_of(&cast.sdp));
     if let Some(schedule) = &cast.schedule {
         let players = match schedule.scheme == "staggered" {
             true => format!("; stock players that join a channel wait for at most {:.1} s", schedule.slot_s),

@@ -2,6 +2,7 @@
 //! real server.
 
 use crate::foreign::rig::{cache_dir, outcome, reel, run, start};
+use crate::server::below::nginx::{Nginx, blocks};
 use crate::server::casts::in_a_network;
 use reel_compare::Server;
 use std::path::{Path, PathBuf};
@@ -71,22 +72,17 @@ pub(crate) fn assert_suite_passes(arguments: &[&str]) {
 /// Fails unless a script of the pages' `package.json` passes against a server. One at a time: each
 /// compiles the tests of the pages first, into the same directory.
 pub(crate) fn assert_script_passes(script: &str, arguments: &[&str], server: &Server) {
-    assert_script_passes_with(script, arguments, server, &[]);
+    assert_script_passes_with(script, arguments, &server.url, &[]);
 }
 
 /// The same with more variables of the environment. Returns what the script says.
-fn assert_script_passes_with(
-    script: &str,
-    arguments: &[&str],
-    server: &Server,
-    more: &[(&str, &str)],
-) -> String {
+fn assert_script_passes_with(script: &str, arguments: &[&str], url: &str, more: &[(&str, &str)]) -> String {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     let mut npm = Command::new("npm");
     npm.args(["run", "--silent", script, "--"]).args(arguments);
-    let output = outcome(npm.current_dir(web).env("REEL_URL", &server.url).envs(more.iter().copied()));
+    let output = outcome(npm.current_dir(web).env("REEL_URL", url).envs(more.iter().copied()));
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
@@ -111,7 +107,8 @@ mod inside {
         run(reel().args(["form", "add"]).arg(&volume).args(["a-film-for-people", "ts"]));
         let server = start(&volume, &[]);
         let arguments = ["casts", "--test-name-pattern=a cast of the real server"];
-        let said = assert_script_passes_with("test:browser", &arguments, &server, &[("REEL_GROUPS", "1")]);
+        let said =
+            assert_script_passes_with("test:browser", &arguments, &server.url, &[("REEL_GROUPS", "1")]);
         assert!(said.contains("✔ a cast of the real server is begun"), "{said}");
     }
 }
@@ -119,4 +116,16 @@ mod inside {
 #[test]
 fn a_film_plays_from_the_library_of_the_real_server() {
     assert_suite_passes(&["player", "--test-name-pattern=from the library"]);
+}
+
+#[test]
+fn pages_play_and_lead_on_below_a_path_of_nginx() {
+    let dir = tempfile::tempdir_in(cache_dir()).unwrap();
+    let volume = crate::foreign::rig::volume(dir.path(), &[]);
+    run(reel().arg("ingest").arg(&volume).args(["--title", "A film for people"]).arg(film(dir.path(), 360)));
+    let server = start(&volume, &[]);
+    let [(block, _), _] = blocks();
+    let Some(nginx) = Nginx::start(&block, server.address.parse().unwrap()) else { return };
+    let said = assert_script_passes_with("test:browser", &["below"], &nginx.url(), &[]);
+    assert!(said.contains("✔ below a path, links lead to pages below it"), "{said}");
 }

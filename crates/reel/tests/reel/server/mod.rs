@@ -2,7 +2,7 @@
 
 mod admitted_pours;
 mod announcements;
-mod below;
+pub(crate) mod below;
 pub(crate) mod casts;
 mod conference;
 mod dashboard;

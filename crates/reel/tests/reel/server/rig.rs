@@ -9,7 +9,7 @@ use reel_library::{IngestOptions, Input, Library};
 use reel_play::UplinkRate;
 use reel_ring::DriverChoice;
 use reel_serve::limits::DRAIN_TIME_MAX_NS;
-use reel_serve::{ClassRights, PlaceShares, Proxies};
+use reel_serve::{BasePath, ClassRights, PlaceShares, Proxies};
 use reel_testkit::Url;
 use reel_volume::{ArenaBudget, GeometryPreset, OpenOptions, Volume, VolumeOptions};
 use std::io::{Read, Write};
@@ -106,6 +106,7 @@ impl Rig {
             ingests_max: 1,
             names: OwnNames::default(),
             proxies: Proxies::default(),
+            base_path: BasePath::default(),
             shares: PlaceShares::default(),
         };
         let mut config = ServeConfig {
