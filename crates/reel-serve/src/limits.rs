@@ -25,8 +25,8 @@ pub const OPENINGS_MAX: usize = 4 * 1024;
 /// certificates.
 pub const PROXY_HEADER_BYTES_MAX: usize = 4096;
 
-/// Most addresses of `X-Forwarded-For` or `Forwarded` that are looked at: more proxies than stand behind each
-/// other.
+/// Most addresses of `X-Forwarded-For` or `Forwarded` that are looked at: more proxies than stand
+/// behind each other.
 pub const FORWARDED_MAX: usize = 32;
 
 /// Most bytes of the path below which clients see a server: longer than any that a person types.
