@@ -63,16 +63,16 @@ impl Catalogue {
     async fn add_library(&mut self, plan: &Plan, root: &Url, thread: &Rc<Thread>) -> Result<()> {
         let mut connection = Connection::new(thread, Origin::of(&plan.from, Role::Browser, 0));
         let error = |error: RequestError| anyhow!("{}", error.reason());
-        connection.get(&root.join("/api/v1/titles")?, None).await.map_err(error)?;
+        connection.get(&below(root, "/api/v1/titles")?, None).await.map_err(error)?;
         let text = connection.text().await.map_err(error)?;
         let body: Value =
             serde_json::from_str(&text).context("the answer is no JSON; is this a Reel server?")?;
         let titles = body["titles"].as_array().context("the answer has no titles; is this a Reel server?")?;
-        self.pages.extend([root.clone(), root.join("/api/v1/titles")?]);
+        self.pages.extend([root.clone(), below(root, "/api/v1/titles")?]);
         for title in titles {
             let at = |name: &str, value: &Value| {
                 let path = value.as_str().with_context(|| format!("a title without {name}"))?;
-                root.join(path)
+                below(root, path)
             };
             let watch = match plan.viewing {
                 Viewing::Hls(_) => at("watch.hls", &title["watch"]["hls"])?,
@@ -86,9 +86,9 @@ impl Catalogue {
     }
 
     fn add_address(&mut self, plan: &Plan, url: Url) {
-        let mut names = url.path().split('/').skip(1);
-        if let (Some("watch"), Some(title)) = (names.next(), names.next())
-            && let Ok(download) = url.join(&format!("/files/{title}.mp4"))
+        let mut names = url.path().rsplit('/').skip(1);
+        if let (Some(title), Some("watch")) = (names.next(), names.next())
+            && let Ok(download) = url.join(&format!("../../files/{title}.mp4"))
         {
             self.downloads.push(download);
         }
@@ -96,9 +96,38 @@ impl Catalogue {
     }
 }
 
+/// An address that the server gave, for the address of its library. It is complete if the server
+/// knows below which path it is.
+fn below(root: &Url, path: &str) -> Result<Url> {
+    let home = root.path().trim_end_matches('/');
+    match path.strip_prefix(home) {
+        Some(rest) if rest.starts_with('/') => root.join(path),
+        _ => root.join(&format!("{home}{path}")),
+    }
+}
+
 fn in_class(plan: &Plan, url: Url) -> Url {
     match &plan.class {
         Some(class) => url.with_query("class", class),
         None => url,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_gives_is_below_the_address_of_its_library_once() {
+        for (root, path, address) in [
+            ("http://h:1", "/img/a.jpg", "http://h:1/img/a.jpg"),
+            ("http://h:1/", "/img/a.jpg", "http://h:1/img/a.jpg"),
+            ("http://h:1/reel", "/img/a.jpg", "http://h:1/reel/img/a.jpg"),
+            ("http://h:1/reel/", "/reel/img/a.jpg", "http://h:1/reel/img/a.jpg"),
+            ("http://h:1/reel/", "/reels/a.jpg", "http://h:1/reel/reels/a.jpg"),
+        ] {
+            let root = Url::parse(root).expect("an address");
+            assert_eq!(below(&root, path).expect("an address").to_string(), address);
+        }
     }
 }

@@ -240,3 +240,21 @@ async fn refused_clients_behind_a_proxy_hold_no_slots() {
     let other = ask_as(&server, PEER, "/api/v1/jobs", "X-Forwarded-For: 192.0.2.8\r\n").await;
     assert!(other.starts_with("HTTP/1.1 200 "), "{other}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_path_of_the_configuration_is_taken_off_with_http2_too() {
+    let server = Server::with(|config| config.base_path = "/reel".parse().expect("a path"));
+    let client = Client::new(&server).await;
+    for path in ["/reel/healthz", "/healthz"] {
+        assert_eq!(client.ask_for(path).await.0, StatusCode::OK, "{path}");
+    }
+    assert_eq!(client.ask_for("/reels/healthz").await.0, StatusCode::NOT_FOUND);
+    // The data plane has what is below it.
+    for path in ["/reel/watch/a/master.m3u8", "/watch/a/master.m3u8"] {
+        let request = Request::get(format!("http://reel{path}")).body(()).expect("a request");
+        let mut requests = client.requests.clone().ready().await.expect("open");
+        let (answer, _) = requests.send_request(request, true).expect("sent");
+        let refused = answer.await.expect_err("it is media");
+        assert_eq!(refused.reason(), Some(h2::Reason::HTTP_1_1_REQUIRED), "{path}");
+    }
+}
