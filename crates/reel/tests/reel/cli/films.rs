@@ -42,6 +42,13 @@ pub(crate) fn broadcast_stream() -> PathBuf {
     MADE.get_or_init(|| make("broadcast.ts", &coding)).clone()
 }
 
+/// Half a minute as a transport stream of 1.5 Mb/s, with a key frame in each half second.
+pub(crate) fn half_minute_stream() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let coding = ["-t", "30", "-c:v", "libx264", "-preset", "veryfast", "-g", "12", "-muxrate", "1500k"];
+    MADE.get_or_init(|| make("half-minute.ts", &coding)).clone()
+}
+
 /// Ten minutes as a transport stream of 300 kb/s, with a key frame in each two seconds.
 pub(crate) fn long_stream() -> PathBuf {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
