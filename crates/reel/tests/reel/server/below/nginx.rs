@@ -120,9 +120,18 @@ fn the_blocks_of_the_page_play_store_and_list() {
         super::assert_changes_lead_below(&below);
         super::assert_pages_find_their_files(&below);
         super::assert_json_leads_below(&below);
+        assert_clients_name_no_path(&below);
         super::assert_files_are_listed_below(&below);
         assert_programs_play(&below, &nginx);
     }
+}
+
+/// What a client writes itself does not reach the server.
+fn assert_clients_name_no_path(below: &Below) {
+    let path = format!("{BELOW}/api/v1/titles/film");
+    let fields = "X-Forwarded-Prefix: /elsewhere\r\n";
+    let answer = below.connect().ask_with(&format!("GET {path}"), fields, "");
+    assert_eq!((answer.status, answer.json()), (200, below.found(&path).json()));
 }
 
 /// By three protocols, redirects included.
